@@ -199,7 +199,7 @@ def _unknown(name: str) -> str:
         return f"{name} is a workload: `gpuwatch run {name}`"
     if name.endswith(".py"):
         return f"{name} is no command; to run it: `{to_paste('run python', name)}`"
-    close = get_close_matches(name, [*COMMANDS, "--version"], n=2) or [
+    close = get_close_matches(name, [*COMMANDS, "--version", "--help"], n=2) or [
         f"run {each}" for each in suggest(name)
     ]
     return f"no command {name!r}" + (f"; did you mean {' or '.join(close)}?" if close else "")

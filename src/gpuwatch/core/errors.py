@@ -38,7 +38,8 @@ class GpuwatchError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.message}; {self.hint}" if self.hint else self.message
+        between = " " if self.message.endswith("?") else "; "
+        return f"{self.message}{between}{self.hint}" if self.hint else self.message
 
 
 class UsageError(GpuwatchError):

@@ -78,7 +78,7 @@ def parts(of: Document, columns: int, first: int | None = None) -> Iterator[Part
     for items in (legend, of.answer, chart, of.missing):
         yield from _blocks(items, columns, first)
     rows = [row for each in of.asked for row in _wrap("", each, columns, "strong")]
-    rows += [((_cut(clean(each), columns), "muted"),) for each in of.origin]
+    rows += [row for each in of.origin for row in _wrap("", each, columns, "muted")]
     yield Part((), ((), *rows) if rows else ())
     question = ""
     for section in of.sections:
@@ -140,10 +140,17 @@ def _sentence(item: Sentence, width: int, columns: int) -> list[Row]:
 
 
 def _wrap(name: str, text: str, columns: int, role: str, name_role: str = "text") -> list[Row]:
-    """``text`` wrapped after ``name``; a per cent sign stays with its number."""
-    lines = textwrap.wrap(
+    """``text`` wrapped after ``name``; a per cent sign stays with its number, a command whole where
+    it fits."""
+    room = min(columns, _WIDEST) - len(name)
+    whole = re.sub(
+        r"`[^`]+`",
+        lambda found: found[0].replace(" ", "\u00a0") if len(found[0]) < room else found[0],
         clean(text, _LONGEST_TEXT).replace(" %", "\u00a0%"),
-        min(columns, _WIDEST) - len(name),
+    )
+    lines = textwrap.wrap(
+        whole,
+        room,
         subsequent_indent="" if name else "  ",
         break_on_hyphens=False,
         break_long_words=False,

@@ -264,7 +264,7 @@ def test_other_commands_are_other_work(tmp_path: Path) -> None:
         tmp_path, command("python", "train.py", "--big"), command("python", "train.py")
     ) == (
         "different command: python train.py --big against python train.py "
-        "(--across-commands judges them)",
+        "(--across-commands compares them)",
     )
 
 

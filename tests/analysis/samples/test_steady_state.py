@@ -222,13 +222,14 @@ def test_a_late_level_is_the_runs_value_and_is_told() -> None:
     found = steady_state(list(STEP * levels * noise(100, 0.003)))
     assert found.seconds == pytest.approx(1.1 * STEP, rel=0.01)
     assert found.share == 0.12
-    assert late_note(found) == "the steady part is the last 12 of 100 steps"
+    told = "the step time changed its level; steady are the last 12 of 100 steps"
+    assert found.late and late_note([found]) == told
 
 
-def test_a_steady_part_of_half_the_steps_or_more_is_no_news() -> None:
-    levels = np.where(np.arange(100) < 50, 1.2, 1.0)
-    assert late_note(steady_state(list(STEP * levels * noise(100, 0.003)))) is None
-    assert late_note(steady_state([STEP] * 9)) is None
+def test_a_steady_part_of_most_steps_is_no_news() -> None:
+    levels = np.where(np.arange(100) < 19, 1.2, 1.0)
+    assert not steady_state(list(STEP * levels * noise(100, 0.003))).late
+    assert not steady_state([STEP] * 9).late
 
 
 def test_a_hundred_thousand_even_steps_are_all_steady() -> None:

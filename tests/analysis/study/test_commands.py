@@ -253,7 +253,7 @@ def test_saved_sessions_of_two_commands_get_no_verdict_but_the_flag_that_gives_o
 ) -> None:
     paths = [*saved(tmp_path, FAST, 0.5), *saved(tmp_path, SLOW, 0.6)]
     told = reasons(only(read_sessions(paths)))
-    assert told == f"different command: {FAST} against {SLOW} (--across-commands judges them)"
+    assert told == f"different command: {FAST} against {SLOW} (--across-commands compares them)"
     question = only(read_sessions(paths, across_commands=True))
     (contrast,) = question.contrasts
     assert [cell.label for cell in question.cells] == ["train.py", "train.py --fp32"]

@@ -388,9 +388,8 @@ def test_a_value_of_the_last_steps_alone_is_told(tmp_path: Path) -> None:
     odd = {run.index: {"steps": late} for run in plan.runs if run.environment == DOCKER}
     recorded(tmp_path, [PAIR], EFFECTS, options=odd)
     question = only(read_study(tmp_path))
-    assert (
-        "5 of 5 runs of docker=image: the steady part is the last 12 of 100 steps" in question.notes
-    )
+    told = "the step time changed its level; steady are the last 12 of 100 steps or more"
+    assert f"5 of 5 runs of docker=image: {told}" in question.notes
 
 
 def test_single_runs_stand_beside_each_other_with_what_their_verdict_judges(

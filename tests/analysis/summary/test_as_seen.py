@@ -166,5 +166,5 @@ def test_a_phase_that_was_not_seen_has_its_reason(tmp_path: Path) -> None:
     unseen = {"data": "no loader", "backward": "in a phase of the program's own"}
     told = summary(tmp_path / "a.gpuwatch", steps=STEPS, run={"unseen_phases": unseen})
     assert "phase data: unavailable: no loader" in told.notes
-    brief = as_text(short(told, [], None, "", "gpuwatch show"), 80)
+    brief = as_text(short(told, [], None, ""), 80)
     assert "forward 40 %, other (with data) 60 %" in brief

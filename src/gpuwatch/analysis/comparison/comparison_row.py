@@ -159,18 +159,16 @@ _SAMPLED = frozenset({"mean", "over the window", "maximum"})
 """Groups of rows that depend on the session's window."""
 
 
-THROUGHPUT = ("steps", "throughput")
-"""Group and name of the row whose change is judged as that of the time of all steps."""
+THROUGHPUT = "throughput"
+"""Name of the row of the rate over all timed steps."""
+PAID = "throughput, all steps"
+"""Name of the row in its place where verdicts judge: of the steady part, as ``ALL_STEPS``."""
 
 
-def paid_ratios(
-    own: Sequence[float | None], all_steps: Sequence[float | None]
-) -> tuple[float | None, ...]:
-    """Ratios of a throughput: the inverse of those of the time of all steps, where known."""
-    return tuple(
-        1 / judged if ratio is not None and judged else ratio
-        for ratio, judged in zip(own, all_steps, strict=True)
-    )
+def paid(session: Summary, total: float | None) -> float | None:
+    """Samples/s of a run whose steps take ``total`` seconds each, all that happens included."""
+    samples = session.steps.samples_per_step
+    return samples / total if samples and total else None
 
 
 def with_ratios(row: ComparisonRow, sessions: Sequence[Summary]) -> ComparisonRow:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from gpuwatch.analysis.comparison.comparison_row import (
     ALL_STEPS,
     OF_THE_RUN,
+    PAID,
     STEADY,
-    THROUGHPUT,
     ComparisonRow,
 )
 from gpuwatch.analysis.results import Kind, TableRow, Verdict
@@ -24,7 +24,7 @@ _MORE = {
 }
 _MORE_OF = ("MFU", "FLOP/s, % of")
 """Beginnings of the names of shares of which more is better."""
-_JUDGED = {("steps", STEADY), ("steps", ALL_STEPS), THROUGHPUT}
+_JUDGED = {("steps", name) for name in (STEADY, ALL_STEPS, PAID)}
 
 
 def effect(row: TableRow, at: int, baseline: int, verdict: Verdict) -> str:

@@ -193,7 +193,7 @@ def samples_of_a_step(session: Summary) -> float | None:
 
 def _told_differently(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
     command = [
-        f"{each} (--across-commands judges them)" for each in both("command", one, two, _command)
+        f"{each} (--across-commands compares them)" for each in both("command", one, two, _command)
     ]
     found = [
         *command,

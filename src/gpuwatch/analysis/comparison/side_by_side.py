@@ -11,6 +11,7 @@ from dataclasses import replace
 from gpuwatch.analysis.comparison.cells import STEP_TIME
 from gpuwatch.analysis.comparison.comparison_row import (
     ALL_STEPS,
+    PAID,
     STEADY,
     THROUGHPUT,
     Value,
@@ -18,7 +19,7 @@ from gpuwatch.analysis.comparison.comparison_row import (
     efficiency_rows,
     generation_rows,
     kernel_rows,
-    paid_ratios,
+    paid,
     ratio,
     row_of,
     training_rows,
@@ -82,7 +83,7 @@ _TIMES = (
     ("steps", "step time, median", "s", "steps.median_seconds", Method.MEASURED),
     ("steps", _MEAN, "s", "steps.mean_seconds", Method.MEASURED),
     ("steps", "step time, 95th percentile", "s", "steps.p95_seconds", Method.MEASURED),
-    ("steps", "throughput", "{sample}/s", "steps.samples_per_second", Method.COUNTED),
+    ("steps", THROUGHPUT, "{sample}/s", "steps.samples_per_second", Method.COUNTED),
     (
         *("steps", "throughput with evaluations", "{sample}/s"),
         *("steps.samples_per_second_overall", Method.COUNTED),
@@ -267,8 +268,8 @@ def with_judged(
 ) -> Comparison:
     """``compared`` with ratios to ``bases``, and the rows of the values that verdicts judge.
 
-    These are the steady step time and the time per step over all steady steps; the ratio of the
-    throughput is the inverse of that of the latter.
+    These are the steady step time, the time per step over all steady steps, and the throughput by
+    the latter, in place of that over all timed steps where no run has this alone.
 
     Args:
         bases: index of each session with a ratio, and that of its baseline.
@@ -286,24 +287,27 @@ def with_judged(
     judged = [
         row_of("steps", STEADY, "s", sessions, lambda session: steady.get(session.path)),
         row_of("steps", ALL_STEPS, "s", sessions, lambda session: totals.get(session.path)),
+        row_of(
+            *("steps", PAID, "{sample}/s", sessions),
+            *(lambda session: paid(session, totals.get(session.path)), Method.COUNTED),
+        ),
     ]
     judged = [row for row in judged if any(value is not None for value in row.values)]
     first = next((at for at, row in enumerate(compared.rows) if row.group == "steps"), 0)
     rows = [*compared.rows[:first], *judged, *compared.rows[first:]]
+    rate = next((row for row in judged if row.name == PAID), None)
+    if rate is not None:
+        rows = [row for row in rows if row.name != THROUGHPUT or tells_more(row, rate)]
 
     def against(row: ComparisonRow) -> ComparisonRow:
         places = range(len(sessions))
         ratios = (ratio(row, sessions, bases[at], at) if at in bases else None for at in places)
         return replace(row, ratios=tuple(ratios))
 
-    told = [against(row) for row in rows]
-    paid = next((row for row in told if row.name == ALL_STEPS), None)
-    return replace(
-        compared,
-        rows=tuple(
-            replace(row, ratios=paid_ratios(row.ratios, paid.ratios))
-            if paid is not None and (row.group, row.name) == THROUGHPUT
-            else row
-            for row in told
-        ),
-    )
+    return replace(compared, rows=tuple(map(against, rows)))
+
+
+def tells_more(row: ComparisonRow, than: ComparisonRow) -> bool:
+    """Whether it has the value of a session of which the other has none."""
+    pairs = zip(row.values, than.values, strict=True)
+    return any(value is not None and other is None for value, other in pairs)

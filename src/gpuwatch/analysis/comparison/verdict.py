@@ -345,7 +345,7 @@ def _joint(alone: Sequence[Verdict]) -> Verdict:
         more = None if None in needed else max(each for each in needed if each is not None)
         reasons = first.reasons
         if first.reasons != total.reasons:
-            named = zip(("step time", "throughput"), alone, strict=True)
+            named = zip(("typical step", "throughput"), alone, strict=True)
             reasons = tuple(
                 f"{name}: {', '.join(each.reasons)}" for name, each in named if each in open_
             )

@@ -304,8 +304,8 @@ def _within(verdict: Verdict) -> Interval | None:
 
 
 def _levels(verdict: Verdict) -> str | None:
-    """The confidence of the intervals that a sentence tells, where it is not the usual one:
-    ``97.5 % intervals for 2 comparisons``."""
+    """The confidence of the intervals that a sentence tells, in their order, where it is not the
+    usual one: ``97.5 and 95 % intervals (Holm, 2 tests)``."""
     total = verdict.total
     decided = verdict.by_total and verdict.kind not in (Kind.SAME, Kind.CANT_TELL, Kind.DESCRIBED)
     of = [total] if total is not None and decided else [verdict, total]
@@ -314,7 +314,8 @@ def _levels(verdict: Verdict) -> str | None:
     levels = list(dict.fromkeys(f"{each.level * 100:.3g}" for each in told if each is not None))
     if levels in ([], [_USUAL]):
         return None
-    shared = f" for {verdict.comparisons} comparisons" if verdict.comparisons > 1 else ""
+    tests = verdict.comparisons * (1 if total is None else 2)
+    shared = f" (Holm, {tests} tests)" if tests > 1 else ""
     return f"{' and '.join(levels)} % interval{'s' if len(told) > 1 else ''}{shared}"
 
 

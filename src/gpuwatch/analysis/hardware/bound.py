@@ -219,10 +219,7 @@ def _below(unused: str, held: str, rates: Rates) -> Verdict:
         kind = "launch- or host-bound" if rates.on_gpu else "host-bound"
         return Verdict(HOST, f"{kind}: {'; '.join(causes)}; {unused}{held}")
     text = f"{unused}{held}: {_no_idle_cause(rates)}"
-    hint = "`gpuwatch kernels SESSION` shows its kernels"
-    if not rates.profiled:
-        hint = "`gpuwatch run --profile 4` records its kernels"
-    return Verdict(NEITHER, text, hint)
+    return Verdict(NEITHER, text, rates.kernels)
 
 
 def _no_idle_cause(rates: Rates) -> str:

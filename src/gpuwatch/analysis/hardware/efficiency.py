@@ -28,7 +28,7 @@ from gpuwatch.analysis.hardware.mfu import MfuPeak, hfu_of, mfu_peaks
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
 from gpuwatch.analysis.hardware.pipes import most_executed
 from gpuwatch.analysis.hardware.points import Rates
-from gpuwatch.analysis.hardware.profile import Counters
+from gpuwatch.analysis.hardware.profile import Counters, how_to_see
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
 from gpuwatch.analysis.measured_value import MeasuredValue, divided, unknown
@@ -251,7 +251,7 @@ def efficiency_of(
         **_busy(gpus, devices, metrics, window, facts) if steady and of_run else {},
         sm_activity=_mean(metrics, "hw.gpu.sm.activity") if steady and gpus else None,
         data_share=data_share,
-        profiled=bool(mapping(meta.get("profile"))),
+        kernels=how_to_see(meta),
     )
     over = mfu_peaks(meta, devices)
     mfu, mfu_at_maximum_clock = (peak.mfu(flop) for peak in over)

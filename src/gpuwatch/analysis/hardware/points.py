@@ -56,8 +56,8 @@ class Rates:
     """Share of time a multiprocessor had work, mean over all."""
     data_share: float | None = None
     """Share of the steps' time in the data phase."""
-    profiled: bool = True
-    """Whether the run's kernels are known."""
+    kernels: str | None = None
+    """How to see the run's kernels."""
 
 
 @dataclass(frozen=True)

@@ -219,6 +219,12 @@ def counters_of(meta: Mapping[str, JSON]) -> Counters | None:
 _LONGEST_COMMAND = 300
 
 
+def behind(meta: Mapping[str, JSON], key: str) -> float:
+    """Seconds of the profile and counters after the run, which are not part of its times."""
+    stages = (mapping(meta.get(name)) for name in ("profile", "counters"))
+    return sum(max(0.0, number(stage.get(key)) or 0.0) for stage in stages)
+
+
 def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
     """Why a session has no profile, and how to get one."""
     profile = profile_of(meta)
@@ -234,13 +240,9 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
                 return "the run is still going; its steps are not profiled yet", None
             why = _text(hook.get("text")) or "its steps are those that it prints, not the hook's"
             return f"the run was not profiled: {why}", None
-        words = [str(each) for each in _list(mapping(meta.get("workload")).get("arguments"))]
-        again = " ".join(["gpuwatch run --profile 4 --", *map(shell, words)])
-        if len(again) > _LONGEST_COMMAND:
-            again = "gpuwatch run --profile 4 -- COMMAND"
         return (
             "not profiled: --profile records the kernels of your own program, if it uses torch",
-            f"{again}, or `gpuwatch import` what nsys tells",
+            f"{_profiled_again(meta)}; or import a profile of nsys: gpuwatch import FILE",
         )
     if kind == "import":
         return (
@@ -257,6 +259,20 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
             "record it again to its end, with fewer --steps",
         )
     return "the run has no profile", "record it again: runs are profiled after their timed steps"
+
+
+def _profiled_again(meta: Mapping[str, JSON]) -> str:
+    words = [str(each) for each in _list(mapping(meta.get("workload")).get("arguments"))]
+    again = " ".join(["gpuwatch run --profile 4 --", *map(shell, words)])
+    return again if len(again) <= _LONGEST_COMMAND else "gpuwatch run --profile 4 -- COMMAND"
+
+
+def how_to_see(meta: Mapping[str, JSON]) -> str | None:
+    """How to see the kernels of a run; ``None`` if a run like it would have none either."""
+    if mapping(meta.get("profile")).get("tables"):
+        return "`gpuwatch kernels SESSION` shows its kernels"
+    own = mapping(meta.get("workload")).get("kind") == "command"
+    return f"`{_profiled_again(meta)}` records its kernels" if own else None
 
 
 def counters_table(counters: Counters) -> Table:

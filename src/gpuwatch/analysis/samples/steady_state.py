@@ -110,6 +110,11 @@ class Steady:
         total = self.first + self.count
         return self.count / total if total else 0.0
 
+    @property
+    def late(self) -> bool:
+        """Whether there is a steady part, and a fifth of the steps or more before it."""
+        return self.seconds is not None and self.share <= _MOSTLY
+
 
 SHARES = tuple((place + 0.5) / 100 for place in range(100))
 """Shares of the steps for :attr:`Steady.quantiles`: the middle of each hundredth."""
@@ -120,8 +125,8 @@ RELEVANT = 0.005
 """Smallest relative change of level that counts; the noise, where that is larger."""
 _PASSING = 0.05
 """Share of the steady part that may be at other levels, in between."""
-_MOSTLY = 0.5
-"""Share of the steps from which on the steady part is not mentioned."""
+_MOSTLY = 0.8
+"""Share of the steps above which the steady part is not mentioned."""
 _SMALL = 0.02
 """Relative change below which two times of three digits look alike."""
 _MOST_VALUES = 500
@@ -208,15 +213,13 @@ def _drift(
     return None
 
 
-def late_note(steady: Steady) -> str | None:
-    """``the steady part is the last 12 of 100 steps``, where it is under half of them.
-
-    ``None`` for a larger part, and without a steady state.
-    """
-    total = steady.first + steady.count
-    if steady.seconds is None or steady.share >= _MOSTLY:
-        return None
-    return f"the steady part is the last {steady.count:,} of {total:,} steps"
+def late_note(late: Sequence[Steady]) -> str:
+    """What is told of runs that are ``late``: ``the step time changed its level; steady are the
+    last 12 of 100 steps``."""
+    least = min(late, key=lambda each: each.share)
+    more = " or more" if len(late) > 1 else ""
+    part = f"steady are the last {least.count:,} of {least.first + least.count:,} steps{more}"
+    return f"the step time changed its level; {part}"
 
 
 def _changed(times: Series, at: Sequence[int], first: int) -> str:

@@ -30,7 +30,6 @@ def planned_cases(
     reads: Sequence[Read],
     plan: Plan,
     not_run: Sequence[NotRun],
-    margin: float | None,
     *,
     goes_on: bool,
 ) -> tuple[list[Case], list[Read]]:
@@ -66,7 +65,7 @@ def planned_cases(
                     label=row.label,
                     part=index,
                     groups=tuple(groups),
-                    margin=part.margin if margin is None else margin,
+                    margin=part.margin,
                     blocks=blocks,
                     workload=part.workloads[row.cells[0].case],
                     environments=tuple(cell.label for cell in row.cells),
@@ -257,7 +256,8 @@ def _of_commands(case: list[list[Read]], margin: float) -> Case:
     """Commands against the first one, wherever they ran; none is the repetition of another."""
     groups = _groups(case, by_command=True)
     unlike = tuple(replace(group, setting=at) for at, group in enumerate(groups))
-    return Case("commands", 0, unlike, margin, compares_commands=True)
+    label = "commands" if len(unlike) > 1 else unlike[0].label
+    return Case(label, 0, unlike, margin, compares_commands=True)
 
 
 def _cases(groups: list[list[Read]], parameters: Mapping[str, str]) -> list[list[list[Read]]]:

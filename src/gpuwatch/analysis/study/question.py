@@ -405,10 +405,10 @@ def _notes(
                 f"{who}: nothing is known of the output after {min(cut):.1f} s, and steps in it "
                 "are not counted"
             )
-        late = [text for run in side.cell.judged if (text := steady_state.late_note(run.steady))]
+        late = [run.steady for run in side.cell.judged if run.steady.late]
         if late:
             who = runs_of(len(late), len(side.cell.judged), side.cell.label)
-            notes.append(f"{who}: {late[0]}")
+            notes.append(f"{who}: {steady_state.late_note(late)}")
     for contrast in contrasts:
         cells = (sides[base].cell, sides[contrast.other].cell)
         notes += device_differences(*cells) if across_devices else []

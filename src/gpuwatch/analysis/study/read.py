@@ -152,9 +152,9 @@ def read_sessions(
 
     Sessions of one study whose plan has blocks are compared by block; others, unpaired, in groups
     of the same workload, parameters, environment, device and study. ``across_commands`` compares
-    different commands, too, also those that a plan does not compare. A study's warm-up is never
-    judged. ``margin`` defaults to that of the plans: the smallest, with a note, if they differ.
-    ``reading`` reads one session.
+    different commands, too, also those that a plan does not compare. A study's warm-up is
+    judged only if nothing else is selected. ``margin`` defaults to that of the plans: the smallest,
+    with a note, if they differ. ``reading`` reads one session.
 
     Raises:
         NotASession, NewerSchema, StorageError: a file cannot be read.
@@ -179,7 +179,10 @@ def read_sessions(
         notes = [f"the margins of the studies differ ({listed}): the smallest is used"]
     title = _title(plan, folders[0]) if len(folders) == 1 else f"{len(files)} sessions"
     discarded = {folder / name for folder in folders for name in _warm_ups(folder)}
-    return study_result(
+    if files.keys() <= discarded:
+        discarded, plan = set(), None
+        notes.append("runs of a warm-up, which their study does not judge")
+    result = study_result(
         [replace(reading(path), warm_up=found in discarded) for found, path in files.items()],
         plan,
         (),
@@ -189,6 +192,11 @@ def read_sessions(
         margin=margins[0] if margin is None and margins else margin,
         notes=notes,
     )
+    if result.plan is None:
+        return result
+    selected = {path.name for path in files}
+    runs = tuple(e for e in result.plan.runs if e.file in selected or e.block == WARM_UP)
+    return replace(result, plan=replace(result.plan, runs=runs))
 
 
 def _pairs(plan: Plan, files: Collection[str]) -> bool:

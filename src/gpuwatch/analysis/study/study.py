@@ -93,13 +93,15 @@ def study_result(
         notes: stand before the result's own.
         doubt: why no comparison gets a verdict.
     """
+    if plan is not None and margin is not None:
+        plan = replace(plan, parts=tuple(replace(part, margin=margin) for part in plan.parts))
     if plan is None:
         cases = grouped_cases(
             sessions, MARGIN if margin is None else margin, across_commands=across_commands
         )
         strangers: list[Read] = []
     else:
-        cases, strangers = planned_cases(sessions, plan, not_run, margin, goes_on=to_come > 0)
+        cases, strangers = planned_cases(sessions, plan, not_run, goes_on=to_come > 0)
     cases = [replace(case, doubt=doubt) for case in cases]
     by_case = [
         (case, question_of(case, across_devices=across_devices) if case.groups else None)
@@ -161,7 +163,7 @@ def _notes(
     if questions and plan is None and not compared and len(strangers) + len(cases) > 1:
         names = list(dict.fromkeys(clean(question.label) for question in questions))
         commands = all(question.workload["kind"] == "command" for question in questions)
-        flag = "; --across-commands judges different commands" if commands else ""
+        flag = "; --across-commands compares different commands" if commands else ""
         yield f"nothing to compare: {', '.join(names)} are different workloads{flag}"
     alone = [clean(each.label) for each in questions if not each.contrasts]
     if compared and plan is None and alone:

@@ -16,12 +16,13 @@ from gpuwatch.analysis.comparison.comparison_row import (
     ALL_STEPS,
     AT_LEAST,
     AT_MOST,
+    PAID,
     STEADY,
     THROUGHPUT,
     ComparisonRow,
     ceiling_notes,
     energy_notes,
-    paid_ratios,
+    paid,
     ratio,
 )
 from gpuwatch.analysis.comparison.side_by_side import compare
@@ -72,8 +73,11 @@ def table_of(
         judged = {each.other: each.verdict for each in valid}
         totals = {at: of.total for at, of in judged.items() if of.total is not None}
         all_steps = _primary(ALL_STEPS, cells, against, totals, lambda run: run.total)
-        made = [_paid(row, all_steps) for row in made]
         steady = _primary(STEADY, cells, against, judged, lambda run: run.value)
+        throughput = _paid(cells, all_steps)
+        if any(value is not None for value in throughput.values):
+            at = [row.name for row in made].index(THROUGHPUT)
+            made[at] = throughput
         made[first:first] = [steady, all_steps]
     return tuple(made), [*ceiling_notes(rows), *energy_notes(sessions)]
 
@@ -165,13 +169,21 @@ def _primary(
     return replace(row, ratios=ratios)
 
 
-def _paid(row: TableRow, all_steps: TableRow) -> TableRow:
-    """The row of the throughput with the change that is judged; any other row as it is."""
-    if (row.group, row.name) != THROUGHPUT:
-        return row
-    judged = [None if change is None else inverse(change) for change in all_steps.changes]
-    changes = tuple(new or old for new, old in zip(judged, row.changes, strict=True))
-    return replace(row, ratios=paid_ratios(row.ratios, all_steps.ratios), changes=changes)
+def _paid(cells: Sequence[Cell], all_steps: TableRow) -> TableRow:
+    """The row of the throughput: samples of a step over the time of all steps that is judged, with
+    the inverse of its changes."""
+    values = [
+        [
+            _Value(run, 0, rate, Method.COUNTED)
+            for run in valued(cell)
+            if (rate := paid(run.session, run.total)) is not None
+        ]
+        for cell in cells
+    ]
+    changes = tuple(None if change is None else inverse(change) for change in all_steps.changes)
+    row = _made(("steps", PAID, "{sample}/s"), values, all_steps.runs, {}, lambda *_: None, changes)
+    ratios = tuple(1 / ratio if ratio else None for ratio in all_steps.ratios)
+    return replace(row, ratios=ratios)
 
 
 _Over = Callable[[_Value, _Value], float | None]

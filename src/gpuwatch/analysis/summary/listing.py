@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuwatch.analysis.hardware.mfu import mfu_peaks
+from gpuwatch.analysis.hardware.profile import behind
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
 from gpuwatch.analysis.samples.rates import flop_of, mean_rate, samples_of
 from gpuwatch.analysis.samples.step_lines import (
@@ -169,7 +170,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
         command_label=str(workload.get("label") or ""),
         environment=str(mapping(meta.get("environment")).get("label", "")),
         started=started,
-        seconds=number(None if ended is None else ended / 1e9),
+        seconds=number(None if ended is None else ended / 1e9 - behind(meta, "real_seconds")),
         steps=None if writers else reader.step_count(),
         step_median_seconds=number(median_step(timed)),
         samples_per_second=number(mean_rate(rates, samples_of, told=ends_told(meta))),

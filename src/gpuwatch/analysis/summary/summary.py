@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from gpuwatch.analysis.hardware.ceilings import missing_of
 from gpuwatch.analysis.hardware.efficiency import SAMPLED, Efficiency, Work, efficiency_of
 from gpuwatch.analysis.hardware.energy import with_energy
-from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, profile_of
+from gpuwatch.analysis.hardware.profile import Counters, Profile, behind, counters_of, profile_of
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.ranks.ranks import Ranks, figures_of, recorded_ranks, tokens_per_second
@@ -319,7 +319,7 @@ def _timing(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> Timing:
     def spent(key: str) -> float | None:
         """Time of the process without profile and counters, else the workload's own report."""
         total = number(result.get(key))
-        return number(end.get(key)) if total is None else max(0.0, total - _behind(meta, key))
+        return number(end.get(key)) if total is None else max(0.0, total - behind(meta, key))
 
     first = number(startup.get("first_step_seconds"))
     if first is None and steps and isinstance(steps[0], StepRow) and steps[0].count == 1:
@@ -337,18 +337,12 @@ def _timing(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> Timing:
     )
 
 
-def _behind(meta: Mapping[str, JSON], key: str) -> float:
-    """Seconds of the profile and counters after the run, which are not part of its times."""
-    stages = (mapping(meta.get(name)) for name in ("profile", "counters"))
-    return sum(max(0.0, number(stage.get(key)) or 0.0) for stage in stages)
-
-
 def _ending(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> float | None:
     """Seconds from the end of the last step to that of the process, if the workload told both."""
     known = number(mapping(meta.get("result")).get("t"))
     if known is None or not steps or known < steps[-1].t or meta.get("step_ends") == "arrived":
         return None
-    return max(0.0, (known - steps[-1].t) / 1e9 - _behind(meta, "real_seconds"))
+    return max(0.0, (known - steps[-1].t) / 1e9 - behind(meta, "real_seconds"))
 
 
 def _launch(meta: Mapping[str, JSON]) -> float | None:

@@ -1,19 +1,21 @@
 """Show the roofline of sessions: FLOP/s against FLOP per byte, under the ceilings of their device.
 
-A study's folder or a tag stands for all its sessions. Measured ceilings are from `gpuwatch
-calibrate`.
+A study's folder or a tag stands for all its sessions; of more than four, text and picture have of
+each environment the run nearest to its median. Measured ceilings are from `gpuwatch calibrate`.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core import output
 from gpuwatch.core.errors import NotAvailable, StorageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
+from gpuwatch.core.text import shell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,17 +48,28 @@ def render(paths: list[Path], form: str) -> str:
     Raises:
         NotAvailable: there is nothing to draw; the message has the reasons.
     """
+    from gpuwatch.analysis.study.grouping import FEW
+    from gpuwatch.analysis.study.read import read_sessions
     from gpuwatch.analysis.summary.summary import summarise
     from gpuwatch.report import json
+    from gpuwatch.report.document.reasons import middle_runs
     from gpuwatch.report.roofline import svg
     from gpuwatch.report.roofline import text as roofline_text
     from gpuwatch.session.reading.reader import SessionReader
 
+    if len(paths) > FEW and form != "json":
+        questions = read_sessions(paths, across_devices=True).questions
+        middle = [run for question in questions for run in middle_runs(question) if run is not None]
+        paths = [Path(run.session.path) for run in middle]
     rooflines = []
     for path in paths:
         with SessionReader(path) as reader:
             session = summarise(reader)
-            rooflines.append(session.efficiency.roofline)
+            roofline = session.efficiency.roofline
+            if (hint := roofline.verdict.hint) and len(paths) == 1:
+                told = replace(roofline.verdict, hint=hint.replace("SESSION", shell(str(path))))
+                roofline = replace(roofline, verdict=told)
+            rooflines.append(roofline)
             if session.generation is not None:
                 rooflines += session.generation.rooflines
     if form == "text":

@@ -51,8 +51,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return 0
     whole = arguments.all or summary.workload.get("kind") == "import"
     if arguments.format == "table" and not whole:
-        told = short(summary, given, paid, cost, to_paste("show --all", arguments.session))
-        sys.stdout.write(text.as_text(told, terminal.columns()))
+        first = text.as_text(short(summary, given, paid, cost), terminal.columns())
+        sys.stdout.write(f"{first}\nall figures: {to_paste('show --all', arguments.session)}\n")
         return 0
     compared = compare([summary])
     notices = [summary.notice] if summary.notice else []

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from gpuwatch.studies import Study
 
 _LONGEST_REST = 3600.0
+_LARGEST_FRACTION = 0.1
+"""Largest margin without a per cent sign: 0.5 may mean 0.5 % or 50 %."""
 QUICK, RIGOROUS = 3, 20
 """Blocks of ``--quick`` and ``--rigorous``."""
 COOL_DOWN = 2.0
@@ -210,6 +212,8 @@ def margin(text: str) -> float:
     """Parse a margin such as ``1%`` or ``0.01`` as a fraction, 0.001 to 0.5."""
     match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?(%?)", text.strip())
     value = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    if match and not match[2] and _LARGEST_FRACTION < value <= LARGEST_MARGIN:
+        raise argparse.ArgumentTypeError(f"unclear margin {text!r}: write {value}% or {value:.0%}")
     if not SMALLEST_MARGIN <= value <= LARGEST_MARGIN:
         raise argparse.ArgumentTypeError(
             f"invalid margin {text!r}: expected 0.1% to 50%, such as 1%, 0.5% or 0.01"

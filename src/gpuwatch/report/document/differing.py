@@ -10,6 +10,7 @@ from gpuwatch.analysis.comparison.comparison_row import (
     ALL_STEPS,
     DEGREES,
     OF_THE_RUN,
+    PAID,
     STEADY,
     ComparisonRow,
 )
@@ -64,9 +65,9 @@ def of_question(question: Question) -> Section:
     """What differs between the cells of ``question``."""
     labels = [cell.label for cell in question.cells]
     told = (
-        "where runs are paired, by the interval below the mean change within blocks, of 95 % (of "
-        "the judged the verdict's), that excludes no change (one in twenty does by chance), else "
-        "by runs that do not overlap"
+        "changes are means within blocks, above their 95 % intervals (of the judged the "
+        "verdict's), which exclude 0, as one in twenty does by chance; without blocks the runs do "
+        "not overlap"
     )
     verdicts = {each.other: each.verdict for each in question.contrasts}
     every = range(len(labels))
@@ -89,7 +90,7 @@ def _differing(
     if baseline is None or len(labels) < 2:
         return Section("what differs", ())
     sizes = [(_size(row, baseline, places), row) for row in rows]
-    sizes.sort(key=lambda each: (each[1].name not in (STEADY, ALL_STEPS), -each[0]))
+    sizes.sort(key=lambda each: (each[1].name not in (STEADY, ALL_STEPS, PAID), -each[0]))
     found = [row for size, row in sizes if size > 0]
     means = {row.name for row in found if row.group != _MAXIMUM}
     found = [row for row in found if row.group != _MAXIMUM or row.name not in means]
@@ -100,18 +101,18 @@ def _differing(
     found = list(once.values())
     if not found:
         return Section("what differs", [Sentence("", "nothing else by more than 1 %")])
-    told = f"by more than 1 %, shares by 1 pp; the judged first, then the largest; {told}"
+    legend = ["more than 1 % apart, shares 1 pp; the judged first, then the largest", told]
     shown = found[:_MOST]
     ratios = [row for row in shown if row.unit != DEGREES]
     if any(_apart(row, at, baseline) and not row.ratios[at] for row in ratios for at in places):
-        told += (
-            "; without a change: from or to nothing, of a run that failed, or of unlike work, "
+        legend.append(
+            "without a change: from or to nothing, of a run that failed, or of unlike work, "
             "windows, ceilings or seeds"
         )
-    if badges and (legend := quantities.badge_legend(shown)):
-        told += f"; {legend}"
+    rest = [quantities.badge_legend(shown)] if badges else []
     if len(found) > _MOST:
-        told += f"; {units.counted(len(found) - _MOST, 'smaller difference')} left out"
+        rest.append(f"{units.counted(len(found) - _MOST, 'smaller difference')} left out")
+    legend.append("; ".join(filter(None, rest)))
     # The name alone could be another's.
     named = [
         replace(row, name=f"{_BEFORE[row.group]}{quantities.name_of(row)}")
@@ -122,7 +123,7 @@ def _differing(
     table = quantities.quantity_table(
         named, labels, baseline, badges=badges, brief=True, verdicts=verdicts
     )
-    return Section("what differs", [table, Sentence("", told)])
+    return Section("what differs", [table, *(Sentence("", each) for each in legend if each)])
 
 
 def _size(row: ComparisonRow | TableRow, baseline: int, places: Collection[int]) -> float:

@@ -26,7 +26,7 @@ BADGES = {Method.COUNTED.value: "c", Method.BOUND.value: "b"}
 """Letters for methods; without one a quantity is measured."""
 _IN_NAME = {"{sample}/s": ", samples/s", "{token}/s": ", tokens/s"}
 """Units that a table has behind the names, as they would widen each of its columns."""
-_HALF, _TWICE = 0.5, 2.0
+_LEAST, _MOST = 0.1, 10.0
 """Ratios between which a change is told in per cent."""
 
 
@@ -266,7 +266,7 @@ def _against(ratio: float | None, value: float | None, unit: str) -> str:
     if unit == "1" and ratio:
         points = signed(value - value / ratio)
         return "" if points == "+0.0" else f"{points} pp"
-    return f"{signed(ratio - 1)} %" if _HALF <= ratio < _TWICE else units.ratio(ratio)
+    return f"{signed(ratio - 1)} %" if _LEAST <= ratio < _MOST else units.ratio(ratio)
 
 
 def _cell(

@@ -40,25 +40,26 @@ _COLUMNS: tuple[tuple[str, Callable[[RankFigures], str]], ...] = (
 )
 
 
-def evidence(question: Question, known: Collection[str] = ()) -> Section:
-    """The evidence for each contrast, rung by rung, without texts that are ``known``."""
+def evidence(question: Question, known: Collection[str] = (), *, kernels: bool = True) -> Section:
+    """The evidence for each contrast, rung by rung, without texts that are ``known``; ``kernels``:
+    also which kernels differ."""
     items: list[Item] = []
     base = question.cells[question.baseline].label
     for contrast in question.contrasts:
         why = contrast.explanation
         told = [
             Sentence(
-                each.rung,
+                "",
                 each.text,
                 how=", ".join(filter(None, (each.method and each.method.value, each.source))),
             )
             for each in why.evidence
-            if each.text not in known
+            if each.text not in known and (kernels or each.rung != "kernels")
         ]
         if why.start_up is not None and all(each.rung != "start-up" for each in why.evidence):
             seconds = units.quantity(why.start_up.seconds, "s")
             started = f"starting took {seconds}; the baseline's start is not known"
-            told.append(Sentence("start-up", started))
+            told.append(Sentence("", started))
         if told:
             items += [Heading(f"{question.cells[contrast.other].label} against {base}"), *told]
     return Section("associated changes", items)

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from gpuwatch.analysis.comparison.comparison_row import (
     ALL_STEPS,
+    PAID,
     STEADY,
     STEP,
+    THROUGHPUT,
     TRAINING,
     ComparisonRow,
     name_of,
@@ -18,6 +20,7 @@ from gpuwatch.analysis.comparison.side_by_side import (
     Comparison,
     compare,
     headings,
+    tells_more,
     used_gpus,
 )
 from gpuwatch.analysis.hardware.mfu import MFU
@@ -41,7 +44,8 @@ _UNSTEADY = (("steps", "step time, median"), ("steps", "step time, mean"))
 _FIRST = (
     ("steps", STEADY),
     *_UNSTEADY,
-    ("steps", "throughput"),
+    ("steps", PAID),
+    ("steps", THROUGHPUT),
     ("steps", ALL_STEPS),
     ("start-up and time", "elapsed"),
     *((TRAINING, name_of(key, STEP)) for key in NAMES),
@@ -122,11 +126,10 @@ def short(
     given: Sequence[Requested],
     paid: float | None,
     cost: str,
-    command: str,
 ) -> Document:
     """One session in one screen: what bounds it and its main figures in two sentences, how it
     ended, more figures, what it used of what it was ``given``, what it cost, its notes; of one that
-    failed its end first. ``paid``: EUR. ``command`` shows all figures."""
+    failed its end first. ``paid``: EUR."""
     compared, of = compare([session]), session.efficiency
     (end,) = _ends(compared, [""])
     identity = ["; ".join(filter(None, (end, _how(session)))), *_given(compared)]
@@ -170,7 +173,6 @@ def short(
             for each in (session.notice, *compared.notes)
             if each and each != session.end
         ],
-        [f"all figures: {command}"],
     )
     before, after, *others = (Section("", [Sentence("", each) for each in of_]) for of_ in lines)
     figures = brief(compared, headings([session])).items
@@ -206,23 +208,17 @@ def main_rows(compared: Comparison) -> list[ComparisonRow]:
         if at in by_name and any(sampled(each, at[1]) for each in compared.sessions)
     }
     steady = shown.get(("steps", STEADY))
-    every = [shown[at] for at in _UNSTEADY if at in shown]
-    # A run that was stopped has no typical step: what all have is told then.
-    if steady and any(_tells_more(each, steady) for each in every):
-        for at in (("steps", STEADY), ("steps", ALL_STEPS)):
-            shown.pop(at, None)
-    elif steady:
-        for at in _UNSTEADY:
-            shown.pop(at, None)
-    if ("steps", "throughput") in shown:  # else a verdict on it would have no figure
+    # A run that was stopped has no typical step. Where only one has, what all have is told instead.
+    if steady and sum(value is not None for value in steady.values) == 1:
+        steady = None
+        for name in (STEADY, ALL_STEPS, PAID):
+            shown.pop(("steps", name), None)
+    for at in _UNSTEADY:
+        if steady and at in shown and not tells_more(shown[at], steady):
+            del shown[at]
+    if ("steps", PAID) in shown:  # else a verdict on it would have no figure
         shown.pop(("steps", ALL_STEPS), None)
     return list(shown.values())
-
-
-def _tells_more(row: ComparisonRow, than: ComparisonRow) -> bool:
-    """Whether it has the value of a session of which the other has none."""
-    pairs = zip(row.values, than.values, strict=True)
-    return any(value is not None and other is None for value, other in pairs)
 
 
 def _ends(compared: Comparison, columns: Sequence[str]) -> list[str]:

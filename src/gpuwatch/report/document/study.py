@@ -140,7 +140,7 @@ def brief(result: StudyResult) -> Document:
 
 def verdict_first(result: StudyResult, more: str) -> Document:
     """``result`` in a screen or two: the verdict, what to know before believing it, its reasons,
-    and only what differs. ``more`` says how to see all of it."""
+    and only what differs. ``more``, where given, says how to see all of it."""
     shown, _ = lettered(result)
     known = cautions(shown)
     body = [_cautions(known)]
@@ -159,20 +159,27 @@ def verdict_first(result: StudyResult, more: str) -> Document:
     else:
         body.append(about.sweeps(shown))
         for question in shown.questions:
+            kernels = reasons.kernels(question)
             of = (
                 about.costs(question),
-                reasons.evidence(question, known),
+                reasons.evidence(question, known, kernels=not kernels.items),
                 differing.of_question(question),
-                reasons.kernels(question),
+                kernels,
             )
             several = len(shown.questions) > 1
             body += [replace(each, of=question.label if several else "") for each in of]
-    body.append(Section("", [Sentence("", more)]))
+    body.append(Section("", [Sentence("", more)] if more else ()))
     return replace(_head(result), sections=tuple(each for each in body if each.items))
 
 
 def _cautions(told: Sequence[str]) -> Section:
-    return Section("before you believe it", [Sentence("", each) for each in told])
+    """What is the same of several environments in one line."""
+    alike: dict[str, list[str]] = {}
+    for each in told:
+        front, _, of = each.rpartition(" in ")
+        alike.setdefault(front or each, []).append(of if front else "")
+    lines = [f"{front} in {' and '.join(of)}" if of[0] else front for front, of in alike.items()]
+    return Section("before you believe it", [Sentence("", each) for each in lines])
 
 
 def cautions(result: StudyResult, where: str = "in the report") -> list[str]:
@@ -235,7 +242,7 @@ def _sections(result: StudyResult) -> Iterator[Section]:
         ):
             yield replace(section, of=question.label if several else "")
     yield about.noise(result)
-    yield about.notes(result)
+    yield replace(about.notes(result), closed=True)
     yield replace(about.method(result), closed=True)
     yield replace(about.all_runs(result), closed=True)
 

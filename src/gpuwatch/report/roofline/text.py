@@ -28,11 +28,14 @@ def text(rooflines: Sequence[Roofline]) -> str:
             lines += _legend(at, point, under.get(at))
         for sign, roofs in (("╱", frame.slopes), ("─", frame.flats)):
             lines += [line for roof in roofs for line in _roof(sign, roof)]
+    labels: dict[tuple[str, ...], list[str]] = {}
     for at, each in enumerate(rooflines):
         of_run = frame.numbers[at] if frame is not None and len(rooflines) > 1 else ()
-        label = numbered(of_run, clean(each.label, 200))
-        lines += ["", *_wrapped(f"{label}: {clean(each.verdict.text, 600)}")]
-        for hint in each.hints:
+        said = (clean(each.verdict.text, 600), *each.hints)
+        labels.setdefault(said, []).append(numbered(of_run, clean(each.label, 200)))
+    for (verdict, *hints), names in labels.items():
+        lines += ["", *_wrapped(f"{'; '.join(names)}: {verdict}")]
+        for hint in hints:
             lines += _wrapped(f"  {hint}")
     return "\n".join(lines).lstrip("\n") + "\n"
 
