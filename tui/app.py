@@ -124,6 +124,9 @@ class GpuwatchApp(App[int]):
                 return
         self.exit(0)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "theme" or not getattr(self.screen, "TYPED", False)
+
     def action_theme(self) -> None:
         """The next of our own themes; with NO_COLOR there is only one."""
         if not self.no_color:

@@ -23,6 +23,8 @@ _COUNTER_SOURCES = ("nvml", "gpm", "dcgm", "processes")
 _THROTTLE_CAUSES = {"hw.gpu.throttle.power": "power", "hw.gpu.throttle.thermal": "temperature"}
 _MIN_SHARE = 0.01
 """Least share of a finished run for a warning about throttling or another process."""
+_FULL_CLOCK = 0.99
+"""Share of the highest clock from which on it is not held down, whatever reason is reported."""
 _MIN_GRAPHICS_SHARE = 0.05
 """Least share of a GPU's time for a warning about a graphics process."""
 _MIN_FREE_SHARE = 0.05
@@ -136,13 +138,15 @@ def _throttling(device: DeviceNow, events: LatestEvents, share: float, *, live: 
     if not live:
         return f"clocks held down {percent(share)} of the time" if share >= _MIN_SHARE else ""
     causes = [word for metric, word in _THROTTLE_CAUSES.items() if (device.value(metric) or 0) > 0]
+    clock, maximum = device.value("hw.gpu.clock.sm"), device.attribute("clock.sm.max")
     if not causes:
         return ""
+    if clock is not None and maximum is not None and clock >= _FULL_CLOCK * maximum:
+        return ""  # whatever the driver's reason is, it costs nothing
     # The driver's reasons follow a colon; the event that ends throttling has none.
     latest, _ = events.of("throttle", device.row.id)
     reasons = clean(latest.text).partition(": ")[2] if latest is not None else ""
     text = f"clocks held down ({reasons or ', '.join(causes)})"
-    clock, maximum = device.value("hw.gpu.clock.sm"), device.attribute("clock.sm.max")
     if clock is None or maximum is None:
         return text
     return f"{text}, SM clock {si(clock, 'Hz')} of {si(maximum, 'Hz')}"

@@ -14,9 +14,10 @@ from typing import Any
 
 from gpuwatch.analysis.hardware.bound import UNKNOWN
 from gpuwatch.analysis.hardware.profile import why_none
-from gpuwatch.analysis.summary.failure import in_few_words, reason_of
+from gpuwatch.analysis.summary.failure import command_of, in_few_words, reason_of
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import LONGEST_INTERVAL, SHORTEST_INTERVAL, mapping, number
+from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.placement import elsewhere
 from gpuwatch.session.reading.reader import SessionReader
@@ -227,6 +228,8 @@ class Collector:
             text(self.meta, of, "label") or text(self.meta, of, key)
             for of, key in (("environment", "kind"), ("workload", "name"))
         )
+        workload = mapping(self.meta.get("workload"))
+        labelled = workload.get("label") or kind == "machine"
         work = None if kind == "machine" else self._steps.work(self.meta, state.live, t)
         place = self._study.place
         if place is not None and self._current is not None:
@@ -247,6 +250,7 @@ class Collector:
         return Snapshot(
             path=str(path),
             name=name or path.stem,
+            arguments="" if labelled else command_of(workload).removeprefix(clean(name)),
             environment=environment,
             elsewhere=elsewhere(path.parent),
             status=state,

@@ -82,7 +82,7 @@ def _of_command(meta: Mapping[str, Any], t: int, *, cuda: bool) -> str:
         launched, hook = number(mapping(meta.get("launch")).get("t")), mapping(meta.get("hook"))
         hooked = hook.get("given") is True and launched is not None
         early = hooked and t - (launched or 0) < _LONGEST_START_NS
-        return f"starting, {_seconds(t, launched or 0)}" if early else ""
+        return f"no steps yet, {_seconds(t, launched or 0)}" if early else ""
     if waiting.get("for") == "import":
         return f"importing torch, {_seconds(t, since)}"
     if waiting.get("for") == "own lines":

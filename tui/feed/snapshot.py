@@ -344,6 +344,8 @@ class Snapshot:
 
     path: str
     name: str
+    arguments: str
+    """What follows it in the command; empty where the run has a label."""
     environment: str
     status: Status
     machine_only: bool

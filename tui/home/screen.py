@@ -12,6 +12,8 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from textual.timer import Timer
+
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import mapping, number
 from gpuwatch.core.text import clean
@@ -38,6 +40,8 @@ from gpuwatch.tui.widgets.page import SnapshotPage
 
 _MOST_DEATHS, _DEATHS_SECONDS = 3, 10.0
 """After so many recorders of the devices that died within so long no other one is started."""
+_AWAY_SECONDS = 600.0
+"""For so long the devices are recorded below another screen: their history is there on return."""
 _YOUNG_NS = 3_000_000_000
 _FIRST_CONTACT = 24
 """Most rows for what can run here, and those for it before it is known."""
@@ -64,6 +68,8 @@ class HomeScreen(Home):
         self._recorder = recorder
         self._devices: DevicesNow | None = None
         self._looks_at: View | None = None
+        self._away: Timer | None = None
+        """Ends the recorder of the devices, once another screen stood over this one for long."""
         self._deaths: list[float] = []
         """When recorders of the devices died."""
         self._idle: Mapping[str, Idle] | None = None
@@ -75,6 +81,9 @@ class HomeScreen(Home):
             devices.close()
 
     def on_screen_resume(self) -> None:
+        if self._away is not None:
+            self._away.stop()
+            self._away = None
         if self._devices is None:
             self._record_devices()
         self.action_refresh()
@@ -136,19 +145,23 @@ class HomeScreen(Home):
         over = self.app.screen
         if over.is_modal or isinstance(over, SnapshotPage | ProcessScreen):
             return  # what stands over this screen is of now
-        self._end_devices()
+        self._away = self.set_timer(_AWAY_SECONDS, self._end_devices)
 
     def take(self, news: News) -> None:
         """Show what is known of the devices."""
         if isinstance(news, Unreadable):
             self._give_up(news.trouble.text)
         elif not news.status.live and self._devices is not None:
-            self._record_again(self._devices)
+            if self._away is not None:
+                self._end_devices()
+            else:
+                self._record_again(self._devices)
         elif self.state.devices is None or not _begins(news):
             self.state = replace(self.state, devices=news, devices_trouble=None)
             self._idle = idle_gpus(self._idle, news)
-        self.look_around()
-        self.paint()
+        if self._away is None:
+            self.look_around()
+            self.paint()
 
     def top_rows(self, width: int, most: int) -> list[Line]:
         devices = self.state.devices

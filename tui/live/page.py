@@ -128,6 +128,9 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> P
     gauges = _gauges(snapshot, height)
     empty = [each for each in gauges if each.key in _FOLDED and is_empty(each)]
     gauges = [each for each in gauges if each not in empty]
+    small = [] if snapshot.view.metric or snapshot.picked is None else [snapshot.picked]
+    if empty:  # the loss has the room of what is not there
+        gauges, small = [*gauges, *small], []
     marks = event_columns(notable(snapshot.events), snapshot.t, snapshot.window)
     axis = [axis_row(snapshot.window, width, marks)]
     if height >= _PHASES_HEIGHT:
@@ -141,7 +144,6 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> P
         printed = len(snapshot.log) + bool(snapshot.log)
         told = len(event_rows(snapshot, options, width, _MIN_LOG if options.message else 2))
         free -= min(_log_height(free, len(gauges)), printed + told)
-    small = [] if snapshot.view.metric or snapshot.picked is None else [snapshot.picked]
     if free < (_DIGITS_HEIGHT - 1) * len(gauges) + _SMALL_ROWS:
         small = []
     free -= _SMALL_ROWS * len(small)

@@ -85,7 +85,10 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
             where = "they come from torch, or printed lines (docs/step-lines.md)"
             row.add(f"{NO_STEPS_YET}: {where}", "muted")
         else:
-            row.add(clean(f"no throughput, step times or loss: {work.no_steps}"), "muted")
+            why = f": {work.no_steps}"
+            if any(each.reading.reason == work.no_steps for each in snapshot.gauges):
+                why = " either; step lines tell them: docs/step-lines.md"
+            row.add(clean(f"no throughput, step times or loss{why}"), "muted")
         return [*rows, row]
     fields = Fields(width, 6 if width >= 120 else 3)
     if work.throughput.method is not Method.UNAVAILABLE:

@@ -45,7 +45,8 @@ class LiveScreen(TimeTravel, Stopping):
         Binding("enter", "over", "sessions", tooltip="to the sessions, after the run"),
         Binding("enter", "open_gpu", "open", tooltip="open the selected GPU"),
         Binding("c", "compare", "compare", tooltip="compare the study, so far while it goes on"),
-        Binding("space", "pause", "pause", tooltip="hold the view or stop playing, or go on"),
+        Binding("space", "pause", "pause", tooltip="hold the view, or stop playing"),
+        Binding("space", "go_on", "go on", tooltip="on with the view of now"),
         Binding("space", "play", "play", tooltip="play from here"),
         Binding(
             "left",
@@ -234,15 +235,17 @@ class LiveScreen(TimeTravel, Stopping):
         imported = snapshot is not None and snapshot.imported
         run = not imported and (snapshot is None or not snapshot.machine_only)
         several = snapshot is not None and len(snapshot.choices) > 1
+        held = self.options.paused
         return {
             "over": over and not self._view.grid,
             "gauges": self._view.roofline,
             "back": not self._view.roofline,
             "open_gpu": self._view.grid,
-            "compare": snapshot is None or over or snapshot.place is not None,
+            "compare": snapshot is not None and (over or snapshot.place is not None),
             "stop": goes_on and snapshot is not None and not snapshot.machine_only,
-            "pause": self._view.playing or (goes_on and not self.travelling),
-            "play": not imported and not self._view.playing and (not goes_on or self.travelling),
+            "pause": self._view.playing or (goes_on and not self.travelling and not held),
+            "go_on": goes_on and not self.travelling and held,
+            "play": (over or self.travelling) and not imported and not self._view.playing,
             "to_now": self.travelling,
             **dict.fromkeys(("step", "start", "event", "speed", "zoom", "metric"), not imported),
             **dict.fromkeys(("earlier", "log"), run),
@@ -363,6 +366,8 @@ class LiveScreen(TimeTravel, Stopping):
         if not paused and self._newest is not None:
             self.snapshot = self._newest
         self.paint()
+
+    action_go_on = action_pause
 
     def action_log(self) -> None:
         self.gpuwatch.open_log(self.path, upto_ns=self._view.at)

@@ -70,6 +70,7 @@ class NewRunScreen(WidgetScreen):
     """Asks what to run and where, shows the plan, and starts it."""
 
     AUTO_FOCUS = "#command"
+    TYPED = True
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it so
         *WidgetScreen.HORIZONTAL_BREAKPOINTS,
         (PLAN_BESIDE_COLUMNS, "-wide"),
@@ -231,7 +232,9 @@ class NewRunScreen(WidgetScreen):
         )
 
     def on_input_changed(self) -> None:
-        self._changed()
+        if self._message.display:
+            self._say("")
+        self._ask_later()  # a form that is laid out at every letter is slow to type in
 
     def on_select_changed(self) -> None:
         self._changed()
@@ -310,7 +313,9 @@ class NewRunScreen(WidgetScreen):
     # Questions to gpuwatch's commands.
 
     def _ask(self) -> None:
-        """Ask for the plan, and what can run here where the answer may be another."""
+        """Show what is entered; ask for the plan, and what can run here where the answer may be
+        another."""
+        self._show()
         form = self.form
         found = field_problems(form, self.answers.machine)
         asked = form.program, form.runs_in
@@ -399,8 +404,11 @@ class NewRunScreen(WidgetScreen):
             return
         found = obstacle(self.form, self.answers)
         if found is not None:
+            wrapped = found[0] == "command" and operator_in(self.form.command) is not None
             self._go_to(found[0])
-            self._say("nothing was started")
+            self._say(
+                "bash -c runs it now: ^s again starts it" if wrapped else "nothing was started"
+            )
             return
         self._starting, self._back_pressed = True, False
         self._say("starting ...")

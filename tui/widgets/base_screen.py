@@ -70,6 +70,8 @@ class BaseScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "app.help", "help", tooltip="all keys of this screen")
     ]
+    TYPED: ClassVar[bool] = False
+    """Whether it is for typing, so that no single letter acts."""
     SIGNS: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Marks on the screen and what they mean, for the help."""
 

@@ -145,7 +145,10 @@ def is_empty(gauge: Gauge) -> bool:
 
 def empty_rows(gauges: Sequence[Gauge], width: int) -> list[Line]:
     """What is unavailable and why, in one row if that fits, else each on its own."""
-    texts = [f"{each.title} unavailable: {clean(each.reading.reason or '')}" for each in gauges]
+    told = [(each.title, clean(each.reading.reason or "")) for each in gauges]
+    if len(told) == 2 and told[1][1] and told[0][1].endswith(told[1][1]):  # the same, and more
+        told = [(f"{told[0][0]}, {told[1][0]}", told[0][1])]
+    texts = [f"{title} unavailable: {why}" for title, why in told]
     whole = "; ".join(texts)
     rows = [whole] if cell_len(whole) <= width - 2 else texts
     lines = [line for text in rows for line in wrap(text, width - 2, 2)]

@@ -15,6 +15,8 @@ from gpuwatch.session.study.progress import StudyPosition
 from gpuwatch.tui.feed.snapshot import Snapshot, Trouble
 from gpuwatch.tui.widgets.line import Line, fit, marked_rows
 
+_MIN_ARGUMENTS = 12
+"""Fewest columns in which a command's arguments are begun."""
 _MIN_NAME = 33
 """Least columns of workload and environment beside the position in the study."""
 
@@ -41,15 +43,15 @@ MARKS = {
 def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
     """Workload, environment, position in the study, state and time."""
     mark, role = MARKS[snapshot.status.state]
-    row = Line(width)
+    row, where = Line(width), Line(width)
     if snapshot.machine_only and not snapshot.elsewhere:
         row.add("this machine", "strong")
     else:
         row.add(clean(snapshot.name), "strong")
         if snapshot.environment and not snapshot.machine_only:
-            row.add(" in ", "muted").add(clean(snapshot.environment), "strong")
+            where.add(" in ", "muted").add(clean(snapshot.environment), "strong")
         if snapshot.elsewhere:
-            row.add(" on ", "muted").add(clean(snapshot.elsewhere), "strong")
+            where.add(" on ", "muted").add(clean(snapshot.elsewhere), "strong")
     right: list[tuple[str, str]] = []
     if snapshot.replay is not None:
         right.append((f"◀ {age_text(snapshot)}  ", "warn"))
@@ -66,9 +68,14 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
         end = []  # nothing runs that is watched, and it is of now
     if snapshot.place is not None:
         used_columns = sum(len(text) for text, _ in [*right, *end])
-        right += _place(snapshot.place, width - used_columns - min(row.used + 10, _MIN_NAME) - 1)
+        used = row.used + where.used + 10
+        right += _place(snapshot.place, width - used_columns - min(used, _MIN_NAME) - 1)
     right += end
     size = sum(len(text) for text, _ in right)
+    room = width - size - row.used - where.used - 12
+    if room >= min(cell_len(snapshot.arguments), _MIN_ARGUMENTS):
+        row.add(fit(snapshot.arguments, room).rstrip())
+    row.join(where)
     brand = Line(width).add(" gpuwatch " if row.used + 9 + size < width else " ", "brand")
     left = Line(max(0, width - size - 1)).join(brand.join(row))
     row = Line(width).join(left).to(width - size)

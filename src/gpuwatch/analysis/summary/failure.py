@@ -23,18 +23,22 @@ def command_of(workload: Mapping[str, JSON]) -> str:
     """
     name, arguments = clean(workload.get("name") or ""), workload.get("arguments")
     words = [str(word) for word in arguments[:_MOST_WORDS]] if isinstance(arguments, list) else []
+    quoted = [shell(word) for word in words]
     if workload.get("kind") == "command":
-        words = _behind(name, words)
-    text = clean(" ".join([name, *map(shell, words)]), 2 * _LONGEST)
+        quoted = _behind(name, words)
+    text = clean(" ".join([name, *quoted]), 2 * _LONGEST)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _behind(name: str, command: list[str]) -> list[str]:
-    """The words behind the program or script that ``name`` is short for."""
+    """What stands behind the program or script that ``name`` is short for, also in the one word of
+    ``sh -c``."""
     for at, word in enumerate(command):
         if name in (word, PurePath(word).name):
-            return command[at + 1 :]
-    return command[1:]
+            return [shell(each) for each in command[at + 1 :]]
+        if found := re.search(rf"(?:^|[\s/]){re.escape(name)}(?=\s|$)(.*)", word, re.DOTALL):
+            return [" ".join(found[1].split())]
+    return [shell(each) for each in command[1:]]
 
 
 _OUT_OF_MEMORY = re.compile(
