@@ -145,10 +145,10 @@ def test_better_and_worse_are_said_beyond_the_margin_of_what_has_a_better(
 def test_every_format_says_better_and_worse_in_words_and_colours_them(tmp_path: Path) -> None:
     recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], {BARE.label: 1.0, DOCKER.label: 1.1})
     result = read_study(tmp_path)
-    (table, _) = of_question(result.questions[0]).items
+    table, *_ = of_question(result.questions[0]).items
     assert isinstance(table, Table)
     marks = {table.rows[at][0]: mark for (at, _), mark in table.marks.items()}
-    assert marks["step time, typical"] == marks["throughput, samples/s (c)"] == "worse"
+    assert marks["step time, typical"] == marks["throughput, all steps, samples/s (c)"] == "worse"
     assert marks["algorithmic bytes/s (c)"] == CHANGED
     assert as_text(verdict_first(result, ""), 80).count("worse") == 6
     made = page(result, [])
@@ -187,11 +187,11 @@ def test_what_reads_as_a_row_above_it_is_left_out() -> None:
 
 
 def test_changes_are_per_cent_factors_and_of_shares_points() -> None:
-    rows = (row("slower", 1.0, 1.031), row("long", 1.0, 2.5), row("use", 0.5, 0.562, "1"))
-    (table, _) = of_sessions(Comparison((), 0, rows, (), ()), ["a", "b"]).items
+    rows = (row("slower", 1.0, 1.031), row("long", 1.0, 25.0), row("use", 0.5, 0.562, "1"))
+    table, *_ = of_sessions(Comparison((), 0, rows, (), ()), ["a", "b"]).items
     assert isinstance(table, Table)
     told = {line[0]: line[2].split("\t")[1] for line in table.rows}
-    assert told == {"slower": "+3.1 %", "long": "×2.500", "use": "+6.2 pp"}
+    assert told == {"slower": "+3.1 %", "long": "×25.00", "use": "+6.2 pp"}
 
 
 def test_the_paired_change_of_a_share_is_a_factor() -> None:

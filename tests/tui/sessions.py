@@ -250,7 +250,7 @@ def _value(script: Script, channel: Channel, s: float) -> float | int | None:
         "hw.gpu.throttle.thermal": 0,
         "hw.gpu.power": round(560 + 90 * wave, 1) if busy else 71.3,
         "hw.gpu.temperature": 61 + int(5 * wave),
-        "hw.gpu.clock.sm": 1_980_000_000 if busy else 345_000_000,
+        "hw.gpu.clock.sm": (1.41e9 if script.throttled else 1.98e9) if busy else 3.45e8,
         "hw.gpu.clock.memory": 2_619_000_000,
         "hw.gpu.pcie.transmit": 1.1e9 if busy else 0.0,
         "hw.gpu.pcie.receive": 3.4e9 if busy else 0.0,

@@ -44,9 +44,7 @@ def zoom_text(snapshot: Snapshot, width: int) -> str:
     """The length of the history in words, and what the readings are means of, in fewer than
     ``width`` columns."""
     whole = snapshot.view.seconds == TIMED and not snapshot.window.start
-    shown = None if whole else snapshot.view.seconds
-    spans = (snapshot.window.end - snapshot.window.start) // NS
-    history = f"{spans} s" if shown and spans < shown else ZOOMS[shown]
+    history = ZOOMS[None if whole else snapshot.view.seconds]
     texts = [f"history: {history} ", f"{history} "]
     if snapshot.means:
         before = "and" if snapshot.means == history else f"of the {snapshot.means},"

@@ -113,7 +113,7 @@ def test_a_level_that_holm_shares_is_said() -> None:
     found = verdict(Kind.SLOWER, interval(3.1, 2.4, 3.8, 1 - 0.05 / 3), comparisons=3)
     assert said(found) == (
         "docker is slower than bare: step time +3.1 % (+2.4 to +3.8). "
-        "7 paired blocks, noise 0.4 %, 98.3 % interval for 3 comparisons."
+        "7 paired blocks, noise 0.4 %, 98.3 % interval (Holm, 3 tests)."
     )
 
 

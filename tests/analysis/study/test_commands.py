@@ -267,7 +267,7 @@ def test_programs_of_two_names_are_compared_across_commands_alone(tmp_path: Path
     result = read_sessions(paths)
     assert result.notes[0] == (
         "nothing to compare: train.py, other.py are different workloads; "
-        "--across-commands judges different commands"
+        "--across-commands compares different commands"
     )
     (contrast,) = only(read_sessions(paths, across_commands=True)).contrasts
     assert contrast.verdict.kind is Kind.SLOWER

@@ -30,7 +30,7 @@ def test_zero_margin_estimate_and_interval_stand_on_one_axis() -> None:
     assert abs((high - zero) - (zero - low)) <= 1, "the margin is as wide on both sides"
     assert abs(sif.index("*") - zero - 2 * (high - zero)) <= 1, "twice the margin is twice as far"
     assert docker.endswith("+0.0 % (-0.5 to +0.5)")
-    assert scale[zero] == "0" and "-0.99 %" in scale and "+1 %" in scale
+    assert scale[zero] == "0" and "-1 %" in scale and "+1 %" in scale
 
 
 def test_the_margin_below_is_the_mirror_of_the_one_above() -> None:

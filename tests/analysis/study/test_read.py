@@ -429,7 +429,7 @@ def test_single_runs_stand_beside_each_other_with_what_their_verdict_judges(
     assert rows["step time, typical"].ratios == (1.0, pytest.approx(1 + verdict.estimate))
     judged = 1 + (verdict.total.estimate or 0)
     assert rows["step time, all steps"].ratios == (1.0, pytest.approx(judged))
-    assert rows["throughput"].ratios == (1.0, pytest.approx(1 / judged))
+    assert rows["throughput, all steps"].ratios == (1.0, pytest.approx(1 / judged))
 
 
 def test_no_cell_is_without_a_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,9 @@ def test_a_block_counts_where_both_have_a_value(tmp_path: Path) -> None:
     found = contrast(result)
     assert found.ratios[0] is None and None not in found.ratios[1:]
     assert (found.verdict.pairs, found.verdict.kind) == (6, Kind.SLOWER)
-    assert found.sentence.endswith(" 6 of 7 paired blocks, noise 0.1 %, 97.5 and 95 % intervals.")
+    assert found.sentence.endswith(
+        " 6 of 7 paired blocks, noise 0.1 %, 97.5 and 95 % intervals (Holm, 2 tests)."
+    )
     note = "1 of 7 runs of docker=image failed (exit code 1: out of memory)"
     assert note in only(result).notes
     failed = only(result).cells[1].judged[0]
@@ -146,7 +148,9 @@ def test_the_same_block_lost_on_both_sides_is_one_pair(tmp_path: Path) -> None:
     recorded(tmp_path, [blocks_of(6, BARE, DOCKER)], EFFECTS, options=lost)
     found = contrast(read_study(tmp_path))
     assert (found.verdict.kind, found.verdict.pairs) == (Kind.SLOWER, 5)
-    assert found.sentence.endswith(" 5 of 6 paired blocks, noise <0.1 %, 97.5 and 95 % intervals.")
+    assert found.sentence.endswith(
+        " 5 of 6 paired blocks, noise <0.1 %, 97.5 and 95 % intervals (Holm, 2 tests)."
+    )
 
 
 def test_a_comparison_that_lacks_too_much_takes_no_share_of_the_error(tmp_path: Path) -> None:
@@ -289,7 +293,7 @@ def test_one_run_each_gives_no_verdict(tmp_path: Path) -> None:
     assert found.verdict.kind is Kind.DESCRIBED
     assert "No verdict: 1 run of each, needs 5." in found.sentence
     assert found.sentence.startswith(
-        "docker=image: step time +2.9 %, throughput -2.8 % against bare."
+        "docker=image: typical step +2.9 %, throughput over all steps -2.8 % against bare."
     )
     assert any(note.startswith("one run each") for note in result.notes)
 
@@ -331,11 +335,14 @@ def test_the_table_has_medians_their_ranges_and_the_change_that_is_judged(
     assert row.ratios == (1.0, 1 + verdict.change.estimate)
     assert row.changes == (None, verdict.change)
     assert row.values[0] == question.cells[0].median
-    (paid,) = [row for row in question.table if row.name == "throughput"]
+    (paid,) = [row for row in question.table if row.name == "throughput, all steps"]
     told = throughput(verdict.total)
     assert paid.changes == (None, told.change)
     assert paid.ratios[1] == pytest.approx(1 + (told.estimate or 0))
-    assert f"throughput {signed(told.estimate or 0, 2)} %" in question.contrasts[0].sentence
+    assert (
+        f"throughput over all steps {signed(told.estimate or 0, 2)} %"
+        in question.contrasts[0].sentence
+    )
 
 
 def test_a_run_that_failed_is_in_no_median(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_commands_are_compared_with_the_first_and_what_differs_is_listed(
     first = meta(sessions(out)[0])
     assert first["session"]["label"] == "a (bare)" and first["workload"]["label"] == "a"
     said = " ".join(done.stdout.split())
-    assert "SLOWER slow is slower than a: step time +" in said
+    assert "SLOWER slow is slower than a: typical step +" in said
     assert "differs by design: command: " in said and " 0.005 against " in said
     (study,) = out.iterdir()
     found = json.loads((study / "summary.json").read_text())

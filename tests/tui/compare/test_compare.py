@@ -229,7 +229,7 @@ async def test_sessions_that_were_given_names_are_called_by_them(session: Make) 
     for path, name in zip(paths[1:], ("base", "low lr"), strict=True):
         labels.change(path.parent, path.name, partial(replace, name=name))
     async with running(lambda: whole(paths), (130, 30)) as (app, pilot):
-        await shows(pilot, "low lr (env2): step time")
+        await shows(pilot, "low lr (env2): typical step")
         assert heading(app) == ["A", "B", "C", "method"]
         await pilot.press("h")
         await shows(pilot, "b B base (env1), 01-env")

@@ -342,7 +342,7 @@ async def test_the_beginning_of_a_run_that_goes_on_is_not_its_end(tmp_path: Path
 async def test_the_end_of_a_run_lets_a_held_view_go(going: Path) -> None:
     async with live(going, (100, 30)) as (app, pilot):
         await pilot.press("space", "o")
-        await shows(pilot, "space pause")
+        await shows(pilot, "space go on")
         with sqlite3.connect(going) as file:
             file.execute(*statements.meta("result", finished()["result"]))
         file.close()

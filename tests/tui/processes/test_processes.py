@@ -408,7 +408,7 @@ def test_a_container_near_its_limit_is_told() -> None:
 
 
 def test_clocks_that_are_held_down_are_told_with_the_clock(session: Make) -> None:
-    warning = " ! GPU 0: clocks held down (power), SM clock 1.98 GHz of 1.98 GHz"
+    warning = " ! GPU 0: clocks held down (power), SM clock 1.41 GHz of 1.98 GHz"
     assert (
         page_text(session(throttled=True, known_card=True), (120, 40))
         .splitlines()[1]

@@ -263,8 +263,9 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
 
 def _profiled_again(meta: Mapping[str, JSON]) -> str:
     words = [str(each) for each in _list(mapping(meta.get("workload")).get("arguments"))]
-    again = " ".join(["gpuwatch run --profile 4 --", *map(shell, words)])
-    return again if len(again) <= _LONGEST_COMMAND else "gpuwatch run --profile 4 -- COMMAND"
+    command = " ".join(map(shell, words))
+    known = 0 < len(command) <= _LONGEST_COMMAND
+    return f"gpuwatch run --profile 4 -- {command if known else 'COMMAND'}"
 
 
 def how_to_see(meta: Mapping[str, JSON]) -> str | None:

@@ -218,7 +218,7 @@ def _stages(meta: Mapping[str, JSON]) -> list[str]:
     if ended is None or sum(took or 0.0 for took in times.values()) < _STAGES * ended / 1e9:
         return []
     return [
-        f"the recording is {units.clock_time(ended / 1e9)} long, as lists say: elapsed is without "
+        f"the recording is {units.clock_time(ended / 1e9)} long: elapsed is without "
         f"{' and '.join(told)} after the steps"
     ]
 

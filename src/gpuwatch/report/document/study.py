@@ -225,7 +225,7 @@ def _sections(result: StudyResult) -> Iterator[Section]:
     order = quantities.orders(result.plan)
     several = len(result.questions) > 1
     known = cautions(result, "below")
-    yield replace(_cautions(known), folded=False)
+    yield replace(_cautions(known), folded=several)
     for question in result.questions:
         differs = differing.of_question(question)
         for section in (
