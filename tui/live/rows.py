@@ -198,6 +198,8 @@ def event_rows(snapshot: Snapshot, options: Options, width: int, max_rows: int) 
     if device is not None and device.row.kind == "gpu":
         row.add(f"GPU {device.number}: ", "strong")
     text, indent = clean(event.text), row.used
+    if event.kind == "epoch":  # it begins with its number
+        text = f"epoch {text}"
     if cell_len(text) > row.left and max_rows > 1:
         first, *rest = wrap(text, width - indent - 1, max_rows)
         return [row.add(first), *(Line(width).to(indent).add(line) for line in rest)]

@@ -242,7 +242,7 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
             return f"the run was not profiled: {why}", None
         return (
             "not profiled: --profile records the kernels of your own program, if it uses torch",
-            f"{_profiled_again(meta)}; or import a profile of nsys: gpuwatch import FILE",
+            f"{_profiled_again(meta)}; with nsys: gpuwatch import FILE",
         )
     if kind == "import":
         return (
@@ -265,7 +265,7 @@ def _profiled_again(meta: Mapping[str, JSON]) -> str:
     words = [str(each) for each in _list(mapping(meta.get("workload")).get("arguments"))]
     command = " ".join(map(shell, words))
     known = 0 < len(command) <= _LONGEST_COMMAND
-    return f"gpuwatch run --profile 4 -- {command if known else 'COMMAND'}"
+    return " ".join(["gpuwatch run --profile 4 --", command if known else "COMMAND"])
 
 
 def how_to_see(meta: Mapping[str, JSON]) -> str | None:
