@@ -46,8 +46,6 @@ _COUNTER_HINTS = {
 """Hints by whether the run used the CPU."""
 COVERED = 0.9
 """Share of the window below which the steps' own times get a note."""
-_STAGES = 0.05
-"""Share of a recording that profile and counters take, from which they get a note."""
 _IMPOSSIBLE = 1.5
 """Times the age of the run beyond which the steps' own times get one: well above any clock's error,
 well below a thousand, for milliseconds."""
@@ -79,7 +77,6 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
         texts += _impossible(steps)
     texts += _as_seen(reader.meta(), steps)
     texts += _no_counters(reader.meta())
-    texts += _stages(reader.meta())
     by_kind: dict[str, list[EventRow]] = {}
     others = {device.id for device in reader.devices() if device.used is False}
     matter = _MATTER.split()
@@ -206,20 +203,6 @@ def _impossible(steps: Sequence[StepLine]) -> list[str]:
         f"{units.milliseconds(age)} after the start of the run: what they print as `seconds` is "
         "not seconds, so no time of a step, "
         "throughput or FLOP/s is right (docs/step-lines.md)"
-    ]
-
-
-def _stages(meta: Mapping[str, JSON]) -> list[str]:
-    """What took the time that lists tell of a run, and the elapsed time does not."""
-    stages = ((name, mapping(meta.get(name))) for name in ("profile", "counters"))
-    times = {name: number(stage.get("real_seconds")) for name, stage in stages}
-    told = [f"{units.quantity(took, 's')} for its {name}" for name, took in times.items() if took]
-    ended = number(mapping(meta.get("result")).get("t"))
-    if ended is None or sum(took or 0.0 for took in times.values()) < _STAGES * ended / 1e9:
-        return []
-    return [
-        f"the recording is {units.clock_time(ended / 1e9)} long: elapsed is without "
-        f"{' and '.join(told)} after the steps"
     ]
 
 
