@@ -114,7 +114,7 @@ async def test_two_marks_and_c_compare(two: list[Path]) -> None:
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, CompareScreen))
         assert isinstance(app.screen, CompareScreen) and app.screen.paths == two
-        await shows(pilot, "×1.000")
+        await shows(pilot, "typical step +0.0 %")
         await pilot.press("q")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
 

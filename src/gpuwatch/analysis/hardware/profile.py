@@ -262,6 +262,8 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
 
 
 def _profiled_again(meta: Mapping[str, JSON]) -> str:
+    if mapping(meta.get("environment")).get("kind", "bare") != "bare":
+        return "run it again with --profile 4"
     words = [str(each) for each in _list(mapping(meta.get("workload")).get("arguments"))]
     command = " ".join(map(shell, words))
     known = 0 < len(command) <= _LONGEST_COMMAND
@@ -273,7 +275,10 @@ def how_to_see(meta: Mapping[str, JSON]) -> str | None:
     if mapping(meta.get("profile")).get("tables"):
         return "`gpuwatch kernels SESSION` shows its kernels"
     own = mapping(meta.get("workload")).get("kind") == "command"
-    return f"`{_profiled_again(meta)}` records its kernels" if own else None
+    if not own or meta.get("profile") or mapping(meta.get("hook")).get("text"):
+        return None
+    again = _profiled_again(meta)
+    return f"`{again}` records its kernels" if again.startswith("gpuwatch") else again
 
 
 def counters_table(counters: Counters) -> Table:

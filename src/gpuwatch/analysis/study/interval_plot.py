@@ -149,7 +149,7 @@ class _Axis:
         first, last = math.ceil(self._low / step), math.floor(self._high / step)
         round_numbers = sorted((step * at for at in range(first, last + 1)), key=abs, reverse=True)
         for tick in [0.0, self._margin, lower_end(self._margin), *round_numbers]:
-            short = f"{100 * tick:+.1f}" if abs(tick) > 0.002 else f"{100 * tick:+.2g}"
+            short = f"{100 * tick:+.1f}" if abs(tick) > 0.0095 else f"{100 * tick:+.2g}"
             text = f"{short.removesuffix('.0')} %" if tick else "0"
             start = min(max(0, self.at(tick) - len(text) // 2), self._columns - len(text))
             around = cells[max(0, start - 1) : start + len(text) + 1]

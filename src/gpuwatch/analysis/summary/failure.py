@@ -34,10 +34,11 @@ def _behind(name: str, command: list[str]) -> list[str]:
     """What stands behind the program or script that ``name`` is short for, also in the one word of
     ``sh -c``."""
     for at, word in enumerate(command):
-        if name in (word, PurePath(word).name):
+        if name in (word, PurePath(word).name) and "=" not in word:
             return [shell(each) for each in command[at + 1 :]]
-        if found := re.search(rf"(?:^|[\s/]){re.escape(name)}(?=\s|$)(.*)", word, re.DOTALL):
-            return [" ".join(found[1].split())]
+        of_shell = rf"(?:^|[\s/'\"]){re.escape(name)}['\"]?(?=[\s;&|]|$)(.*)"
+        if command[at - 1] == "-c" and (found := re.search(of_shell, word, re.DOTALL)):
+            return found[1].split()
     return [shell(each) for each in command[1:]]
 
 

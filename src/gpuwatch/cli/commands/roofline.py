@@ -15,7 +15,7 @@ from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core import output
 from gpuwatch.core.errors import NotAvailable, StorageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
-from gpuwatch.core.text import shell
+from gpuwatch.core.text import to_paste
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +57,9 @@ def render(paths: list[Path], form: str) -> str:
     from gpuwatch.report.roofline import text as roofline_text
     from gpuwatch.session.reading.reader import SessionReader
 
+    left_out = ""
     if len(paths) > FEW and form != "json":
+        left_out = f"Of {len(paths)} sessions the middle run of each environment.\n\n"
         questions = read_sessions(paths, across_devices=True).questions
         middle = [run for question in questions for run in middle_runs(question) if run is not None]
         paths = [Path(run.session.path) for run in middle]
@@ -67,13 +69,13 @@ def render(paths: list[Path], form: str) -> str:
             session = summarise(reader)
             roofline = session.efficiency.roofline
             if (hint := roofline.verdict.hint) and len(paths) == 1:
-                told = replace(roofline.verdict, hint=hint.replace("SESSION", shell(str(path))))
-                roofline = replace(roofline, verdict=told)
+                hint = hint.replace("gpuwatch kernels SESSION", to_paste("kernels", path))
+                roofline = replace(roofline, verdict=replace(roofline.verdict, hint=hint))
             rooflines.append(roofline)
             if session.generation is not None:
                 rooflines += session.generation.rooflines
     if form == "text":
-        return roofline_text.text(rooflines)
+        return left_out + roofline_text.text(rooflines)
     if form == "json":
         listed = [json.roofline(figure) for figure in rooflines]
         return json.dumps({"schema": JSON_SCHEMA, "rooflines": listed})

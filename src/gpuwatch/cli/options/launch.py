@@ -213,7 +213,9 @@ def margin(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?(%?)", text.strip())
     value = float(match[1]) / (100 if match[2] else 1) if match else 0.0
     if match and not match[2] and _LARGEST_FRACTION < value <= LARGEST_MARGIN:
-        raise argparse.ArgumentTypeError(f"unclear margin {text!r}: write {value}% or {value:.0%}")
+        raise argparse.ArgumentTypeError(
+            f"unclear margin {text!r}: write {value:g}% or {100 * value:g}%"
+        )
     if not SMALLEST_MARGIN <= value <= LARGEST_MARGIN:
         raise argparse.ArgumentTypeError(
             f"invalid margin {text!r}: expected 0.1% to 50%, such as 1%, 0.5% or 0.01"

@@ -155,7 +155,8 @@ def short(
     verdict = of.roofline.verdict
     bounds = [] if efficiency.headline(session) or not sound(session) else [verdict.text]
     if verdict.hint and sound(session):
-        bounds.append(f"next: {verdict.hint.replace('SESSION', shell(session.path))}")
+        again = f"kernels {shell(session.path)}"
+        bounds.append(f"next: {verdict.hint.replace('kernels SESSION', again)}")
     lines = (
         *((outcome, identity) if sound(session) else (identity, outcome)),
         [f"phases of a step: {', '.join(parts)}"] if phases else [],
@@ -209,9 +210,10 @@ def main_rows(compared: Comparison) -> list[ComparisonRow]:
     }
     steady = shown.get(("steps", STEADY))
     # A run that was stopped has no typical step. Where only one has, what all have is told instead.
-    if steady and sum(value is not None for value in steady.values) == 1:
+    alone = steady is not None and sum(value is not None for value in steady.values) == 1
+    if steady and alone and any(at in shown and tells_more(shown[at], steady) for at in _UNSTEADY):
         steady = None
-        for name in (STEADY, ALL_STEPS, PAID):
+        for name in (STEADY, ALL_STEPS, *([PAID] if ("steps", THROUGHPUT) in shown else [])):
             shown.pop(("steps", name), None)
     for at in _UNSTEADY:
         if steady and at in shown and not tells_more(shown[at], steady):

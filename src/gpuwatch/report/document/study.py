@@ -143,7 +143,7 @@ def verdict_first(result: StudyResult, more: str) -> Document:
     and only what differs. ``more``, where given, says how to see all of it."""
     shown, _ = lettered(result)
     known = cautions(shown)
-    body = [_cautions(known)]
+    body = [_cautions(known, shown.questions)]
     if one_by_one(result):
         body += [about.costs(each) for each in shown.questions]
         of_all, names = compared(shown), _names(shown)
@@ -172,12 +172,13 @@ def verdict_first(result: StudyResult, more: str) -> Document:
     return replace(_head(result), sections=tuple(each for each in body if each.items))
 
 
-def _cautions(told: Sequence[str]) -> Section:
-    """What is the same of several environments in one line."""
+def _cautions(told: Sequence[str], questions: Sequence[Question] = ()) -> Section:
+    """What is the same of several cells of ``questions`` in one line."""
+    labels = {cell.label for question in questions for cell in question.cells}
     alike: dict[str, list[str]] = {}
     for each in told:
         front, _, of = each.rpartition(" in ")
-        alike.setdefault(front or each, []).append(of if front else "")
+        alike.setdefault(front if of in labels else each, []).append(of if of in labels else "")
     lines = [f"{front} in {' and '.join(of)}" if of[0] else front for front, of in alike.items()]
     return Section("before you believe it", [Sentence("", each) for each in lines])
 
@@ -225,7 +226,7 @@ def _sections(result: StudyResult) -> Iterator[Section]:
     order = quantities.orders(result.plan)
     several = len(result.questions) > 1
     known = cautions(result, "below")
-    yield replace(_cautions(known), folded=several)
+    yield replace(_cautions(known, result.questions), folded=several)
     for question in result.questions:
         differs = differing.of_question(question)
         for section in (
