@@ -219,12 +219,6 @@ def counters_of(meta: Mapping[str, JSON]) -> Counters | None:
 _LONGEST_COMMAND = 300
 
 
-def behind(meta: Mapping[str, JSON], key: str) -> float:
-    """Seconds of the profile and counters after the run, which are not part of its times."""
-    stages = (mapping(meta.get(name)) for name in ("profile", "counters"))
-    return sum(max(0.0, number(stage.get(key)) or 0.0) for stage in stages)
-
-
 def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
     """Why a session has no profile, and how to get one."""
     profile = profile_of(meta)

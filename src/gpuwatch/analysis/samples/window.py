@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gpuwatch.analysis.samples.rates import StepLine, intervals
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading.reader import SessionReader
 
 _FEWEST_SAMPLES = 2
@@ -71,3 +72,9 @@ def first_timed(reader: SessionReader) -> tuple[int, int] | None:
         return None
     rows = [row for row in reader.steps(n - 2, 2) if row.n <= n]
     return intervals(rows)[-1][0], rows[-1].step - rows[-1].count + 1
+
+
+def behind(meta: Mapping[str, JSON], key: str) -> float:
+    """Seconds of the profile and counters after the run, which are not part of its times."""
+    stages = (mapping(meta.get(name)) for name in ("profile", "counters"))
+    return sum(max(0.0, number(stage.get(key)) or 0.0) for stage in stages)

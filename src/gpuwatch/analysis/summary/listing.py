@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from gpuwatch.analysis.hardware.mfu import mfu_peaks
-from gpuwatch.analysis.hardware.profile import behind
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
 from gpuwatch.analysis.samples.rates import flop_of, mean_rate, samples_of
 from gpuwatch.analysis.samples.step_lines import (
@@ -21,7 +20,7 @@ from gpuwatch.analysis.samples.step_lines import (
     no_rates,
     several_writers,
 )
-from gpuwatch.analysis.samples.window import window_in
+from gpuwatch.analysis.samples.window import behind, window_in
 from gpuwatch.analysis.summary.failure import command_of, in_few_words, reason_of
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from gpuwatch.analysis.hardware.ceilings import missing_of
 from gpuwatch.analysis.hardware.efficiency import SAMPLED, Efficiency, Work, efficiency_of
 from gpuwatch.analysis.hardware.energy import with_energy
-from gpuwatch.analysis.hardware.profile import Counters, Profile, behind, counters_of, profile_of
+from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, profile_of
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.ranks.ranks import Ranks, figures_of, recorded_ranks, tokens_per_second
@@ -25,7 +25,7 @@ from gpuwatch.analysis.samples.step_lines import (
     no_steps,
     several_writers,
 )
-from gpuwatch.analysis.samples.window import Window, span_of, timed_window
+from gpuwatch.analysis.samples.window import Window, behind, span_of, timed_window
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.failure import in_few_words, reason_of
 from gpuwatch.analysis.summary.generation import Generation, generation_of
