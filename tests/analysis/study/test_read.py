@@ -392,6 +392,17 @@ def test_a_value_of_the_last_steps_alone_is_told(tmp_path: Path) -> None:
     assert f"5 of 5 runs of docker=image: {told}" in question.notes
 
 
+def test_of_steps_that_do_not_all_tell_their_samples_there_is_no_throughput(tmp_path: Path) -> None:
+    told = [
+        step(n, SECONDS * (1 + 1e-4 * (n % 3)), samples=64 if n % 9 else None) for n in range(1, 61)
+    ]
+    plan = planned([PAIR])
+    recorded(tmp_path, [PAIR], EFFECTS, options={run.index: {"steps": told} for run in plan.runs})
+    result = read_study(tmp_path)
+    names = {row.name for row in (*only(result).table, *compared(result).rows)}
+    assert "step time, all steps" in names and not any("throughput" in name for name in names)
+
+
 def test_single_runs_stand_beside_each_other_with_what_their_verdict_judges(
     tmp_path: Path,
 ) -> None:

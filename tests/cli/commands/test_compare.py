@@ -81,7 +81,7 @@ def test_the_answer_comes_first_and_fits(study: Path, capsys: pytest.CaptureFixt
     lines = said(capsys, "compare", study).split("\n")
     assert any(line.startswith("SAME ") for line in lines[:14])
     assert any(line.startswith("SLOWER ") for line in lines[:14])
-    assert max(map(len, lines[:-2])) <= 80 and lines[-2].startswith("all figures: gpuwatch ")
+    assert max(map(len, lines)) <= 80 and lines[-2] == "all figures: add --all"
 
 
 def test_a_wider_margin_changes_the_verdict_and_not_the_numbers(

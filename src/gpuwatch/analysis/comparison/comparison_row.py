@@ -30,6 +30,8 @@ ALL_STEPS = "step time, all steps"
 """Name of the row of what users pay: slow steps, and what happens between steps, included."""
 OF_THE_RUN = ("elapsed", "CPU time, user", "CPU time, system", "evaluations")
 """Times that say nothing where the runs have other numbers of steps."""
+_AS_LONG = 0.05
+"""Difference of the numbers of steps up to which they do: the hook times a step more or less."""
 AT_MOST, AT_LEAST = "at most", "at least"
 DEGREES = "Cel"
 """A unit whose zero is a convention: values have a difference, and no ratio."""
@@ -166,9 +168,10 @@ PAID = "throughput, all steps"
 
 
 def paid(session: Summary, total: float | None) -> float | None:
-    """Samples/s of a run whose steps take ``total`` seconds each, all that happens included."""
-    samples = session.steps.samples_per_step
-    return samples / total if samples and total else None
+    """Samples/s of a run whose steps take ``total`` seconds each, all that happens included; none
+    where not all of its steps tell their samples."""
+    samples, rate = session.steps.samples_per_step, session.steps.samples_per_second
+    return None if samples is None or rate is None or not total else samples / total
 
 
 def with_ratios(row: ComparisonRow, sessions: Sequence[Summary]) -> ComparisonRow:
@@ -190,7 +193,7 @@ def ratio(row: ComparisonRow, sessions: Sequence[Summary], base: int, at: int) -
         value is None
         or not first
         or row.unit == DEGREES
-        or (row.name in OF_THE_RUN and sessions[at].steps.count != sessions[base].steps.count)
+        or (row.name in OF_THE_RUN and not _as_long(sessions[base], sessions[at]))
         or not (sound(sessions[base]) and sound(sessions[at]))
         or (sampled and sessions[at].window.kind != sessions[base].window.kind)
         or Method.BOUND in (*row.methods[at : at + 1], *row.methods[base : base + 1])
@@ -203,6 +206,11 @@ def ratio(row: ComparisonRow, sessions: Sequence[Summary], base: int, at: int) -
         if abs(value / first - 1) <= sum(errors):
             return None
     return value / first
+
+
+def _as_long(one: Summary, other: Summary) -> bool:
+    first, second = one.steps.count or 0, other.steps.count or 0
+    return abs(first - second) <= _AS_LONG * max(first, second)
 
 
 _GENERATION = "generation"

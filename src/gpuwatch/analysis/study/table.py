@@ -76,8 +76,7 @@ def table_of(
         steady = _primary(STEADY, cells, against, judged, lambda run: run.value)
         throughput = _paid(cells, all_steps)
         if any(value is not None for value in throughput.values):
-            at = [row.name for row in made].index(THROUGHPUT)
-            made[at] = throughput
+            made = [throughput if row.name == THROUGHPUT else row for row in made]
         made[first:first] = [steady, all_steps]
     return tuple(made), [*ceiling_notes(rows), *energy_notes(sessions)]
 

@@ -169,7 +169,9 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
         command_label=str(workload.get("label") or ""),
         environment=str(mapping(meta.get("environment")).get("label", "")),
         started=started,
-        seconds=number(None if ended is None else ended / 1e9 - behind(meta, "real_seconds")),
+        seconds=None
+        if ended is None
+        else number(max(0.0, ended / 1e9 - behind(meta, "real_seconds"))),
         steps=None if writers else reader.step_count(),
         step_median_seconds=number(median_step(timed)),
         samples_per_second=number(mean_rate(rates, samples_of, told=ends_told(meta))),

@@ -91,11 +91,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         raise UsageError("--out needs --format", "add --format html")
     if out is not None and os.path.lexists(out):
         raise _taken(out)
-    margin_: float | None = arguments.margin
     options = {
         "across_devices": arguments.across_devices,
         "across_commands": arguments.across_commands,
-        "margin": margin_,
+        "margin": arguments.margin,
     }
     if arguments.format is None and terminal.usable() and not arguments.plain:
         from gpuwatch.tui.app import run_compare
@@ -115,11 +114,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         from gpuwatch.report.document.study import verdict_first
         from gpuwatch.report.text import as_text
 
-        across = [f"--across-{of}" for of in ("devices", "commands") if options[f"across_{of}"]]
-        asked = across if margin_ is None else [f"--margin {100 * margin_:g}%", *across]
-        again = to_paste(" ".join(["compare --all", *asked]), *arguments.session)
-        text = as_text(verdict_first(result, ""), terminal.columns())
-        text += f"\nall figures: {again}\n"
+        text = as_text(verdict_first(result, "all figures: add --all"), terminal.columns())
     else:
         text = render(result, arguments.format or "table", columns=terminal.columns())
     if out is None:

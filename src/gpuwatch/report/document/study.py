@@ -140,7 +140,7 @@ def brief(result: StudyResult) -> Document:
 
 def verdict_first(result: StudyResult, more: str) -> Document:
     """``result`` in a screen or two: the verdict, what to know before believing it, its reasons,
-    and only what differs. ``more``, where given, says how to see all of it."""
+    and only what differs. ``more`` says how to see all of it."""
     shown, _ = lettered(result)
     known = cautions(shown)
     body = [_cautions(known, shown.questions)]
@@ -168,7 +168,7 @@ def verdict_first(result: StudyResult, more: str) -> Document:
             )
             several = len(shown.questions) > 1
             body += [replace(each, of=question.label if several else "") for each in of]
-    body.append(Section("", [Sentence("", more)] if more else ()))
+    body.append(Section("", [Sentence("", more)]))
     return replace(_head(result), sections=tuple(each for each in body if each.items))
 
 
