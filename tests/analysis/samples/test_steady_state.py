@@ -43,6 +43,11 @@ def test_equal_steps_are_steady() -> None:
     assert (found.seconds, found.first, found.spread) == (STEP, 0, 0.0)
 
 
+def test_two_levels_of_equal_steps_are_told_apart() -> None:
+    found = steady_state([2 * STEP] * 25 + [STEP] * 15)
+    assert (found.seconds, found.first, found.changes) == (STEP, 25, (25,))
+
+
 def test_ten_steps_are_enough_and_nine_are_too_few() -> None:
     assert steady_state([STEP] * 10).seconds == STEP
     found = steady_state([STEP] * 9)

@@ -10,7 +10,7 @@ from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.samples import source
 from gpuwatch.analysis.samples.step_lines import SOME
 from gpuwatch.analysis.study.notes import doubts
-from gpuwatch.analysis.study.read import read_sessions
+from gpuwatch.analysis.study.read import read, read_sessions
 from gpuwatch.report.document.sessions import short
 from gpuwatch.report.text import as_text
 from tests.analysis.sessions import SECOND, summary
@@ -166,5 +166,28 @@ def test_a_phase_that_was_not_seen_has_its_reason(tmp_path: Path) -> None:
     unseen = {"data": "no loader", "backward": "in a phase of the program's own"}
     told = summary(tmp_path / "a.gpuwatch", steps=STEPS, run={"unseen_phases": unseen})
     assert "phase data: unavailable: no loader" in told.notes
-    brief = as_text(short(told, [], None, ""), 80)
+    brief = as_text(short(read(tmp_path / "a.gpuwatch"), [], None, ""), 80)
     assert "forward 40 %, other (with data) 60 %" in brief
+
+
+@pytest.mark.parametrize(
+    ("seconds", "note"),
+    [
+        ([0.2] * 40, None),
+        ([0.5] * 25 + [0.2] * 15, "steady are the last 15 of 40 steps, at 200 ms"),
+        ([0.2] * 35 + [0.5] * 5, "still changed at step 36 of 40 (from 200 ms to 500 ms)"),
+        ([0.5] * 5, None),  # too few to say
+    ],
+)
+def test_a_step_time_that_changed_its_level_is_told(
+    tmp_path: Path, seconds: list[float], note: str | None
+) -> None:
+    seconds = [each + (at * 7 % 5 - 2) / 1000 for at, each in enumerate(seconds)]
+    ends = [5 + sum(seconds[: at + 1]) for at in range(len(seconds))]
+    steps = [
+        {"event": "step", "step": at + 1, "seconds": took, "monotonic_ns": round(end * SECOND)}
+        for at, (took, end) in enumerate(zip(seconds, ends, strict=True))
+    ]
+    summary(tmp_path / "a.gpuwatch", steps=steps)
+    brief = as_text(short(read(tmp_path / "a.gpuwatch"), [], None, ""), 200)
+    assert ("note: " in brief and note in brief) if note else "stead" not in brief

@@ -115,6 +115,14 @@ class Steady:
         """Whether there is a steady part, and a fifth of the steps or more before it."""
         return self.seconds is not None and self.share <= _MOSTLY
 
+    @property
+    def note(self) -> str | None:
+        """What to know of the median of all steps: that the level changed, or did not settle."""
+        if self.seconds is not None:
+            at = units.milliseconds(self.seconds)
+            return f"{late_note([self])}, at {at}" if self.late else None
+        return self.reason if self.first + self.count >= FEWEST_STEPS else None
+
 
 SHARES = tuple((place + 0.5) / 100 for place in range(100))
 """Shares of the steps for :attr:`Steady.quantiles`: the middle of each hundredth."""

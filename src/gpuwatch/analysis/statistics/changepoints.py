@@ -185,7 +185,7 @@ def _half_square(differences: np.ndarray) -> float:
     share = min(_FEW_CHANGES, 1 - 2 / differences.size)  # one change affects up to two differences
     high = float(np.quantile(np.abs(differences), share, method="lower"))
     most = _SPIKE * max(_scale(differences), high / NormalDist().inv_cdf((1 + share) / 2))
-    cut = np.clip(differences, -most, most) if most else differences
+    cut = np.clip(differences, -most, most)
     return max(_LEAST_NOISE**2, float(np.mean(cut**2)) / 2)
 
 

@@ -37,15 +37,20 @@ def read(path: Path) -> Read:
         NotASession, NewerSchema, StorageError: it cannot be read.
     """
     with SessionReader(path) as reader:
-        source = Source(reader)
-        timed = [row for row in source.steps() if not row.warmup]
-        times, reason = series_of(timed)
-        summary = summarise_from(reader, source, (times, reason))
-        steady = _steady(times, summary.several_writers or reason)
-        if steady.seconds is not None:
-            told = ends_told(reader.meta())
-            steady = replace(steady, total=time_per_step(timed, steady.first, told=told))
-        return Read(summary, steady)
+        return read_from(reader)
+
+
+def read_from(reader: SessionReader) -> Read:
+    """What ``reader``'s session tells."""
+    source = Source(reader)
+    timed = [row for row in source.steps() if not row.warmup]
+    times, reason = series_of(timed)
+    summary = summarise_from(reader, source, (times, reason))
+    steady = _steady(times, summary.several_writers or reason)
+    if steady.seconds is not None:
+        told = ends_told(reader.meta())
+        steady = replace(steady, total=time_per_step(timed, steady.first, told=told))
+    return Read(summary, steady)
 
 
 def _steady(times: Series, reason: str | None) -> Steady:

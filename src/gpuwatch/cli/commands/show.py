@@ -32,14 +32,15 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     path = session_lookup.session(arguments.session)
     from gpuwatch.analysis.comparison.side_by_side import compare
     from gpuwatch.analysis.study.cost import run_cost, run_energy
+    from gpuwatch.analysis.study.read import read_from
     from gpuwatch.analysis.summary.requested import requested
-    from gpuwatch.analysis.summary.summary import summarise
     from gpuwatch.report import csv, json, markdown, text
     from gpuwatch.report.document.sessions import document, short
     from gpuwatch.session.reading.reader import SessionReader
 
     with SessionReader(path) as reader:
-        summary = summarise(reader)
+        read = read_from(reader)
+        summary = read.summary
         times = (summary.timing.user_seconds, summary.timing.sys_seconds)
         given = requested(reader, None if None in times else sum(filter(None, times)))
         per_hour = arguments.price or price_of(summary, by_device())
@@ -51,11 +52,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return 0
     whole = arguments.all or summary.workload.get("kind") == "import"
     if arguments.format == "table" and not whole:
-        first = text.as_text(short(summary, given, paid, cost), terminal.columns())
+        first = text.as_text(short(read, given, paid, cost), terminal.columns())
         sys.stdout.write(f"{first}\nall figures: {to_paste('show --all', arguments.session)}\n")
         return 0
     compared = compare([summary])
-    notices = [summary.notice] if summary.notice else []
+    notices = [each for each in (summary.notice, read.steady.note) if each]
     told = document(compared, summary.label, notices)
     if arguments.format == "md":
         sys.stdout.write(markdown.written(told))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gpuwatch.analysis.comparison.cells import Read
 from gpuwatch.analysis.comparison.comparison_row import (
     ALL_STEPS,
     PAID,
@@ -122,7 +123,7 @@ def document(compared: Comparison, title: str, notices: Sequence[str] = ()) -> D
 
 
 def short(
-    session: Summary,
+    read: Read,
     given: Sequence[Requested],
     paid: float | None,
     cost: str,
@@ -130,6 +131,7 @@ def short(
     """One session in one screen: what bounds it and its main figures in two sentences, how it
     ended, more figures, what it used of what it was ``given``, what it cost, its notes; of one that
     failed its end first. ``paid``: EUR."""
+    session = read.summary
     compared, of = compare([session]), session.efficiency
     (end,) = _ends(compared, [""])
     identity = ["; ".join(filter(None, (end, _how(session)))), *_given(compared)]
@@ -171,7 +173,7 @@ def short(
         ],
         [
             f"note: {each}"
-            for each in (session.notice, *compared.notes)
+            for each in (session.notice, read.steady.note, *compared.notes)
             if each and each != session.end
         ],
     )
