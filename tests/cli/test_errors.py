@@ -46,6 +46,7 @@ def one_line(text: str) -> str:
         (["--record", "--steps", "5", "--", "sleep", "1"], "after --"),
         (["--record", "--"], "no command after --"),
         (["mnist-cn"], "did you mean run mnist-cnn?"),
+        (["run", "deepspeed", "train.py"], "it is not on the PATH: activate"),
         (["train.py"], "to run it: `gpuwatch run python train.py`"),
         (["--record", "--gpus", ","], "names no GPU"),
         (["--record", "--gpus", "0,banana"], "'banana' is no name of a GPU"),

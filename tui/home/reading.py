@@ -15,7 +15,7 @@ from gpuwatch.tui.home.actions import HomeActs
 from gpuwatch.tui.home.list import ListOptions, arranged
 from gpuwatch.tui.home.rows import look
 
-_REFRESH_SECONDS = 10.0
+_REFRESH_SECONDS = 2.0
 
 
 class SessionReading(HomeActs):

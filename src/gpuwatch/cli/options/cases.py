@@ -92,8 +92,10 @@ def program_at(parser: argparse.ArgumentParser, words: Sequence[str]) -> int | N
             continue
         found = shutil.which(word) or (Path(word).exists() and not word.endswith(".py"))
         if not found and not _is_workload(word) and any(e.endswith(".py") for e in words[at + 1 :]):
-            close = get_close_matches(word, _PROGRAMS, n=1)
-            right = f"did you mean {close[0]}?" if close else "check its name"
+            close = next(iter(get_close_matches(word, _PROGRAMS, n=1)), None)
+            right = f"did you mean {close}?" if close else "check its name"
+            if close == word:
+                right = "it is not on the PATH: activate the environment that it is in"
             raise UsageError(f"no program is named {word!r}", right)
         return None if _is_workload(word) or not found else at
     return None
