@@ -70,22 +70,6 @@ def test_all_that_gpuwatch_keeps_is_its_owners_and_what_is_asked_for_by_path_fol
     cli("compare", one, other, "--out", compared, "--format", "md")
     for each in (exported, compared):
         assert mode(each) == 0o666 & ~umask
-    exported.chmod(0o640)
-    cli("export", one, "--output", exported)
-    assert mode(exported) == 0o640, "one that is replaced stays as it was"
-
-
-def test_a_file_that_nobody_may_write_is_replaced_by_who_may_write_its_folder(
-    cli: Cli, tmp_path: Path
-) -> None:
-    exported = tmp_path / "a.csv"
-    exported.write_text("old")
-    exported.chmod(0o444)
-    # Root may write every file: one that may not, as others.
-    prefix = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
-    words = [*prefix, *cli.argv("export", RECORDED, "--output", exported)]
-    subprocess.run(words, env=cli.env, cwd=cli.home, check=True, timeout=120)
-    assert exported.read_text().count("\n") > 5 and mode(exported) == 0o444
 
 
 def test_while_a_run_goes_on_its_folder_is_closed_and_the_workload_has_the_callers_umask(

@@ -53,9 +53,17 @@ def test_a_planted_link_is_not_followed(cli: Cli, tmp_path: Path, writing: list[
         out.unlink()
 
 
-def test_a_link_that_is_planted_in_the_meantime_is_replaced_not_followed(
-    cli: Cli, tmp_path: Path
+def test_a_file_that_is_there_is_not_overwritten(
+    cli: Cli, tmp_path: Path, writing: list[object]
 ) -> None:
+    mine = tmp_path / "train.py"
+    mine.write_text("my program")
+    told = cli(*writing, mine, code=2).stderr
+    assert f"{mine} already exists; choose another name, or remove it" in told
+    assert mine.read_text() == "my program"
+
+
+def test_a_link_that_is_planted_in_the_meantime_is_not_followed(cli: Cli, tmp_path: Path) -> None:
     treasure, out = tmp_path / "treasure", tmp_path / "out.json"
     treasure.write_text("gold")
     over = threading.Event()
@@ -184,7 +192,7 @@ def writes(source: str) -> Iterator[str]:
             continue
         whole = ast.unparse(node.func)
         name = whole.rpartition(".")[2]
-        if whole == "output.write_text":
+        if whole in ("output.write_text", "output.write_bytes"):
             continue
         if name in _ANOTHER or whole.startswith(("shutil.copy", "shutil.move", "sqlite3.connect")):
             yield f"{node.lineno}: {whole}"

@@ -35,9 +35,16 @@ def write_text(path: Path, text: str, *, flush: bool = False) -> None:
     Raises:
         OSError: it cannot be written; the old file is unchanged.
     """
-    with _replacing(path, _PRIVATE) as file:
-        # Paths are arbitrary bytes, not always UTF-8.
-        file.write(text.encode("utf-8", "surrogateescape"))
+    # Paths are arbitrary bytes, not always UTF-8.
+    write_bytes(path, text.encode("utf-8", "surrogateescape"), flush=flush)
+
+
+def write_bytes(path: Path, data: bytes, *, flush: bool = False) -> None:
+    """As :func:`write_text`."""
+    name = os.fsdecode(os.fsencode(path.name)[:_LONGEST_NAME])
+    temporary = path.with_name(f".{name}.{int.from_bytes(os.urandom(4), 'big')}")
+    with _making(temporary, path, _PRIVATE) as file:
+        file.write(data)
         if flush:
             file.flush()
             os.fsync(file.fileno())
@@ -60,28 +67,23 @@ def write_once(path: Path, data: bytes) -> None:
         temporary.unlink()
 
 
-def open_output(path: Path, *, new: bool = False) -> contextlib.AbstractContextManager[BinaryIO]:
-    """Open a file that the user named, for writing within the block.
+def open_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
+    """Create a file that the user named, for writing within the block.
 
-    Its mode follows the umask, or is that of the caller's own file that it replaces. ``new``: do
-    not replace an existing file. A pipe or a device is written to directly.
+    Its mode follows the umask. A pipe or a device is written to directly.
 
     Raises:
-        OSError: it cannot be written, or is a link.
+        OSError: it exists, cannot be written, or is a link.
     """
-    if new:
-        return _making(path, path, _AS_THE_UMASK_SAYS)
     try:
-        existing = path.lstat()
+        mode = path.lstat().st_mode
     except FileNotFoundError:
-        return _replacing(path, _AS_THE_UMASK_SAYS)
-    if stat.S_ISREG(existing.st_mode):
-        if existing.st_uid != os.geteuid():  # whose mode would let others read it
-            return _replacing(path, _AS_THE_UMASK_SAYS)
-        return _replacing(path, _PRIVATE, stat.S_IMODE(existing.st_mode) & 0o777)
-    if stat.S_ISLNK(existing.st_mode) and path.absolute().parent not in _LINKS:
+        mode = stat.S_IFREG
+    if stat.S_ISREG(mode):
+        return _making(path, path, _AS_THE_UMASK_SAYS)
+    if stat.S_ISLNK(mode) and path.absolute().parent not in _LINKS:
         raise OSError(errno.ELOOP, "it is a link")
-    return _as_it_is(path, 0 if stat.S_ISLNK(existing.st_mode) else os.O_NOFOLLOW)
+    return _as_it_is(path, 0 if stat.S_ISLNK(mode) else os.O_NOFOLLOW)
 
 
 @contextlib.contextmanager
@@ -94,27 +96,14 @@ def _as_it_is(path: Path, flags: int) -> Iterator[BinaryIO]:
         yield file
 
 
-def _replacing(
-    path: Path, mode: int, final_mode: int | None = None
-) -> contextlib.AbstractContextManager[BinaryIO]:
-    """``final_mode``: the mode of the finished file; by default the one it was created with."""
-    name = os.fsdecode(os.fsencode(path.name)[:_LONGEST_NAME])
-    number = int.from_bytes(os.urandom(4), "big")
-    return _making(path.with_name(f".{name}.{number}"), path, mode, final_mode)
-
-
 @contextlib.contextmanager
-def _making(
-    temporary: Path, path: Path, mode: int, final_mode: int | None = None
-) -> Iterator[BinaryIO]:
+def _making(temporary: Path, path: Path, mode: int) -> Iterator[BinaryIO]:
     """Create ``temporary`` and rename it to ``path`` after the block, or remove it on failure."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(temporary, flags, mode), "wb") as file:
         try:
             yield file
             file.flush()
-            if final_mode is not None:
-                os.fchmod(file.fileno(), final_mode)
             if temporary != path:
                 temporary.replace(path)
         except BaseException:

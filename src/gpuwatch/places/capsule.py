@@ -136,8 +136,7 @@ def _compressed(data: bytes) -> bytes:
     compressed = lzma.compress(data, preset=6)
     with suppress(OSError):
         paths.make_private(kept.parent)
-        with output.open_output(kept) as file:
-            file.write(compressed)
+        output.write_bytes(kept, compressed)
     return compressed
 
 

@@ -400,7 +400,7 @@ def test_of_steps_that_do_not_all_tell_their_samples_there_is_no_throughput(tmp_
     recorded(tmp_path, [PAIR], EFFECTS, options={run.index: {"steps": told} for run in plan.runs})
     result = read_study(tmp_path)
     names = {row.name for row in (*only(result).table, *compared(result).rows)}
-    assert "step time, all steps" in names and not any("throughput" in name for name in names)
+    assert "step time, steady mean" in names and not any("throughput" in name for name in names)
 
 
 def test_single_runs_stand_beside_each_other_with_what_their_verdict_judges(
@@ -439,8 +439,8 @@ def test_single_runs_stand_beside_each_other_with_what_their_verdict_judges(
     assert rows["step time, median"].ratios[1] == pytest.approx(0.8, abs=0.01)
     assert rows["step time, typical"].ratios == (1.0, pytest.approx(1 + verdict.estimate))
     judged = 1 + (verdict.total.estimate or 0)
-    assert rows["step time, all steps"].ratios == (1.0, pytest.approx(judged))
-    assert rows["throughput, all steps"].ratios == (1.0, pytest.approx(1 / judged))
+    assert rows["step time, steady mean"].ratios == (1.0, pytest.approx(judged))
+    assert rows["throughput, steady mean"].ratios == (1.0, pytest.approx(1 / judged))
 
 
 def test_no_cell_is_without_a_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

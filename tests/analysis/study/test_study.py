@@ -293,7 +293,7 @@ def test_one_run_each_gives_no_verdict(tmp_path: Path) -> None:
     assert found.verdict.kind is Kind.DESCRIBED
     assert "No verdict: 1 run of each, needs 5." in found.sentence
     assert found.sentence.startswith(
-        "docker=image: typical step +2.9 %, throughput over all steps -2.8 % against bare."
+        "docker=image: typical step +2.9 %, steady throughput -2.8 % against bare."
     )
     assert any(note.startswith("one run each") for note in result.notes)
 
@@ -335,14 +335,11 @@ def test_the_table_has_medians_their_ranges_and_the_change_that_is_judged(
     assert row.ratios == (1.0, 1 + verdict.change.estimate)
     assert row.changes == (None, verdict.change)
     assert row.values[0] == question.cells[0].median
-    (paid,) = [row for row in question.table if row.name == "throughput, all steps"]
+    (paid,) = [row for row in question.table if row.name == "throughput, steady mean"]
     told = throughput(verdict.total)
     assert paid.changes == (None, told.change)
     assert paid.ratios[1] == pytest.approx(1 + (told.estimate or 0))
-    assert (
-        f"throughput over all steps {signed(told.estimate or 0, 2)} %"
-        in question.contrasts[0].sentence
-    )
+    assert f"steady throughput {signed(told.estimate or 0, 2)} %" in question.contrasts[0].sentence
 
 
 def test_a_run_that_failed_is_in_no_median(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_the_step_time_stands_there_once_as_the_verdicts_take_it(tmp_path: Path)
     times = [name for name in rows if name.startswith("steps: step time")]
     assert times == [
         "steps: step time, typical",
-        "steps: step time, all steps",
+        "steps: step time, steady mean",
         "steps: step time, 95th percentile",
     ]
 

@@ -26,7 +26,7 @@ Value = Callable[[Summary], float | None]
 
 STEADY = "step time, typical"
 """Name of the row of the typical step, the primary metric."""
-ALL_STEPS = "step time, all steps"
+ALL_STEPS = "step time, steady mean"
 """Name of the row of what users pay: slow steps, and what happens between steps, included."""
 OF_THE_RUN = ("elapsed", "CPU time, user", "CPU time, system", "evaluations")
 """Times that say nothing where the runs have other numbers of steps."""
@@ -163,7 +163,7 @@ _SAMPLED = frozenset({"mean", "over the window", "maximum"})
 
 THROUGHPUT = "throughput"
 """Name of the row of the rate over all timed steps."""
-PAID = "throughput, all steps"
+PAID = "throughput, steady mean"
 """Name of the row in its place where verdicts judge: of the steady part, as ``ALL_STEPS``."""
 
 

@@ -179,12 +179,12 @@ def _rate(baseline: Side, other: Side) -> str:
 def _both(
     metric: str, rate: str, verdict: Verdict, text: Callable[[Verdict], str | None]
 ) -> str | None:
-    """``text`` of the typical step, and of the rate of all where it is judged, too: then each says
-    of which steps it is, as one is not the other's inverse."""
+    """``text`` of the typical step, and of the rate where it is judged, too: then each says of what
+    it is, as one is not the other's inverse."""
     told = text(verdict)
     if not told or verdict.total is None:
         return told and f"{metric} {told}"
-    return f"typical step {told}, {rate} over all steps {text(throughput(verdict.total))}"
+    return f"typical step {told}, steady {rate} {text(throughput(verdict.total))}"
 
 
 def _typical_step(verdict: Verdict) -> str:

@@ -71,7 +71,7 @@ def _mean(values: Sequence[float]) -> tuple[float | None, float | None, float | 
 
 
 def _seconds_per_sample(run: Run) -> float | None:
-    """Over all steps where that is known, since all of them are paid for."""
+    """The steady mean where that is known, since slow steps are paid for, too."""
     seconds, samples = run.total or run.value, run.session.steps.samples_per_step
     return seconds / samples if seconds and samples else None
 

@@ -65,7 +65,7 @@ def rows_of(name: str, verdict: Verdict) -> list[tuple[str, Verdict]]:
     if total.kind is verdict.typical and not apart:
         return [(name, verdict)]
     typical = replace(verdict, kind=verdict.typical)
-    return [(f"{name}, typical step", typical), (f"{name}, all steps", total)]
+    return [(f"{name}, typical step", typical), (f"{name}, steady mean", total)]
 
 
 def rows(contrasts: Sequence[tuple[str, Verdict]], width: int) -> list[str]:

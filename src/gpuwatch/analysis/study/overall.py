@@ -115,13 +115,13 @@ def _disturbed(change: Interval) -> list[str]:
 
 CaseQuestions = Sequence[tuple[Case, Question | None]]
 """Cases in the plan's order with their questions; ``None``: no run of the case."""
-TIME_PER_STEP = "time per step"
+TIME_PER_STEP = "mean step time"
 _LONGEST = 60
 
 
 def overalls(questions: Sequence[Question], plan: Plan | None) -> Iterator[Overall]:
     """For each part and environment, the geometric mean of the ratios over two or more cases: of
-    the time per step over all steps where every case has it.
+    the mean step time of the steady part where every case has it.
 
     A block's value is the mean of the cases' log-ratios in it, so only blocks common to all cases
     count; the interval is over at least three of these blocks. Cases that are not

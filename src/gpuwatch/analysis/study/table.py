@@ -169,7 +169,7 @@ def _primary(
 
 
 def _paid(cells: Sequence[Cell], all_steps: TableRow) -> TableRow:
-    """The row of the throughput: samples of a step over the time of all steps that is judged, with
+    """The row of the throughput: samples of a step over its steady mean time, which is judged, with
     the inverse of its changes."""
     values = [
         [

@@ -14,18 +14,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuwatch.cli import out as output_file
 from gpuwatch.cli.options import screen_options
 from gpuwatch.cli.options.launch import margin
 from gpuwatch.cli.options.prices import by_device, price, price_of
 from gpuwatch.cli.rendering import FORMATS, render
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
-from gpuwatch.core import output
-from gpuwatch.core.errors import StorageError, UsageError
+from gpuwatch.core.errors import UsageError
 from gpuwatch.core.text import to_paste
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study import study_folder
-from gpuwatch.session.writing.write_hints import write_hint
 
 if TYPE_CHECKING:
     from gpuwatch.analysis.results import StudyResult
@@ -89,8 +88,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     out: Path | None = arguments.out
     if out is not None and arguments.format is None:
         raise UsageError("--out needs --format", "add --format html")
-    if out is not None and os.path.lexists(out):
-        raise _taken(out)
+    output_file.check(out)
     options = {
         "across_devices": arguments.across_devices,
         "across_commands": arguments.across_commands,
@@ -120,7 +118,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if out is None:
         sys.stdout.write(text)
     else:
-        _write(out, text)
+        with output_file.opened(out, "--out") as file:
+            file.write(text.encode())
     return 0
 
 
@@ -149,27 +148,6 @@ def prices(given: list[tuple[str, float]], result: StudyResult) -> list[Price]:
         if (per_hour := price_of(session, known)) is not None:
             of.setdefault(per_hour, set()).add(os.path.realpath(session.path))
     return [*found, *(Price(value, frozenset(paths)) for value, paths in of.items())]
-
-
-def _write(out: Path, text: str) -> None:
-    """Create the file ``out``, completely or not at all."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with output.open_output(out, new=True) as file:
-            file.write(text.encode())
-    except FileExistsError as error:
-        if os.path.lexists(out):
-            raise _taken(out) from None
-        reason = f"{out.parent} is not a folder"
-        raise StorageError(f"cannot write {out}: {reason}", "choose another --out") from error
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {out}: {error.strerror}", write_hint(out, error)
-        ) from error
-
-
-def _taken(out: Path) -> UsageError:
-    return UsageError(f"{out} already exists", "choose another name, or remove it")
 
 
 def _whole_study(named: list[str], sessions: list[Path]) -> Path | None:

@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuwatch.cli import out as output_file
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
-from gpuwatch.core import output
-from gpuwatch.core.errors import StorageError, UsageError
+from gpuwatch.core.errors import UsageError
 
 if TYPE_CHECKING:
     from gpuwatch.report.export.table import Export
@@ -49,11 +49,9 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     form = arguments.format or _named(out)
     if form == "parquet" and out is None:
         raise UsageError("Parquet is written to a file", "add --output FILE.parquet")
-    if out is not None:
-        if os.path.realpath(out) in {os.path.realpath(path) for path in paths}:
-            raise UsageError(f"{out} is the session itself", "choose another --output")
-        if form == "parquet" and os.path.exists(out) and not os.path.isfile(out):
-            raise UsageError(f"{out} is not a regular file", "choose another --output")
+    output_file.check(out)
+    if out is not None and form == "parquet" and os.path.exists(out) and not out.is_symlink():
+        raise UsageError(f"{out} is not a regular file", "choose another --output")
     with contextlib.ExitStack() as stack:
         several = len(paths) > 1 or _is_study(arguments.session, paths[0])
         export = _export(paths, arguments.what, stack, several=several)
@@ -108,15 +106,10 @@ def _named(out: Path | None) -> str:
 
 
 def _save(out: Path, form: str, export: Export) -> None:
-    try:
-        with output.open_output(out) as file:
-            if form == "parquet":
-                from gpuwatch.report.export import parquet
+    with output_file.opened(out, "--output") as file:
+        if form == "parquet":
+            from gpuwatch.report.export import parquet
 
-                parquet.write(file, export)
-            else:
-                file.writelines(line.encode() for line in _text(form)(export))
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {out}: {error.strerror or error}", "choose another --output"
-        ) from error
+            parquet.write(file, export)
+        else:
+            file.writelines(line.encode() for line in _text(form)(export))

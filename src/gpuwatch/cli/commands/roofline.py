@@ -11,9 +11,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from gpuwatch.cli import out
 from gpuwatch.cli.selection import session_lookup
-from gpuwatch.core import output
-from gpuwatch.core.errors import NotAvailable, StorageError
+from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.text import to_paste
 
@@ -28,17 +28,13 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     sessions = dict.fromkeys(
         path for text in arguments.session for path in session_lookup.sessions(text)
     )
+    out.check(arguments.out)
     rendered = render(list(sessions), arguments.format)
     if arguments.out is None:
         sys.stdout.write(rendered)
         return 0
-    try:
-        with output.open_output(arguments.out) as file:
-            file.write(rendered.encode())
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {arguments.out}: {error.strerror}", "choose another --out"
-        ) from error
+    with out.opened(arguments.out, "--out") as file:
+        file.write(rendered.encode())
     return 0
 
 

@@ -142,7 +142,7 @@ def _primary(questions: tuple[Question, ...]) -> list[str]:
             "profiled; each run is a process of its own, and one value"
         )
         sentences.append(
-            "all steps, throughput: from the first line of the steady part to its end, slow steps "
+            "steady mean: from the first line of the steady part to its end, slow steps "
             "and what happens between steps included"
         )
     if "whole run" in metrics:

@@ -41,7 +41,7 @@ _LEGEND = (
     f"counters, or {_ALGORITHMIC} of algorithmic bytes, which caches may serve. J/sample: of the "
     f"GPUs, or {_CPU} of the CPU's packages. "
 )
-_PRICED = "EUR/million: the price of an hour by the throughput of all steps. "
+_PRICED = "EUR/million: the price of an hour by the steady throughput. "
 _UNKNOWN = f"{units.UNKNOWN}: unknown, for the reasons above. "
 
 _PROFILED = (

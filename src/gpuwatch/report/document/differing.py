@@ -65,9 +65,9 @@ def of_question(question: Question) -> Section:
     """What differs between the cells of ``question``."""
     labels = [cell.label for cell in question.cells]
     told = (
-        "changes are means within blocks, above their 95 % intervals (of the judged the "
-        "verdict's), which exclude 0, as one in twenty does by chance; without blocks the runs do "
-        "not overlap"
+        "values are medians of runs; changes are means within blocks, which may be others, above "
+        "their 95 % intervals (of the judged the verdict's), which exclude 0, as one in twenty "
+        "does by chance; without blocks the runs do not overlap"
     )
     verdicts = {each.other: each.verdict for each in question.contrasts}
     every = range(len(labels))

@@ -159,7 +159,7 @@ def _verdict(verdict: Verdict) -> dict[str, str]:
     if verdict.total is None:
         figures |= _changes(verdict, "")
     else:
-        figures |= _changes(verdict, ", typical step") | _changes(verdict.total, ", all steps")
+        figures |= _changes(verdict, ", typical step") | _changes(verdict.total, ", steady mean")
     figures["pairs" if verdict.paired else "runs"] = str(verdict.pairs)
     if verdict.noise is not None:
         figures["noise of one run"] = units.percent(verdict.noise)

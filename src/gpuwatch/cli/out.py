@@ -1,0 +1,38 @@
+"""The file that ``--out`` or ``--output`` names: one that is there already is never overwritten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from gpuwatch.core import output
+from gpuwatch.core.errors import StorageError, UsageError
+
+
+def check(out: Path | None) -> None:
+    """Before the work is done: raise ``UsageError`` if ``out`` is a file or a folder."""
+    if out is not None and not out.is_symlink() and (out.is_file() or out.is_dir()):
+        raise UsageError(f"{out} already exists", "choose another name, or remove it")
+
+
+@contextmanager
+def opened(out: Path, option: str) -> Iterator[BinaryIO]:
+    """``out``, which ``option`` named, for writing within the block; removed if that fails. A pipe
+    or a device is written to as it is.
+
+    Raises:
+        UsageError: it exists.
+        StorageError: it cannot be written.
+    """
+    check(out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with output.open_output(out) as file:
+            yield file
+    except OSError as error:
+        reason = error.strerror or error
+        if isinstance(error, FileExistsError) and not out.parent.is_dir():
+            reason = f"{out.parent} is not a folder"
+        raise StorageError(f"cannot write {out}: {reason}", f"choose another {option}") from error
