@@ -32,6 +32,7 @@ def one_line(text: str) -> str:
     [
         (["--record", "mnist-cn"], "did you mean mnist-cnn"),
         (["--record", "mnist-cnn", "--batch-size", "0"], "at least 1"),
+        (["--record", "mnist-cnn", "--lr", "1", "--lr", "2"], "given twice; several values are a"),
         (["--record", "mnist-cnn", "--interval", "0.001"], "out of range"),
         (["--record", "mnist-cnn", "--interval", "soon"], "invalid time"),
         (["--record", "mnist-cnn", "--env", "podman"], "choose from: apptainer, bare"),

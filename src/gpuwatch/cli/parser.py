@@ -12,6 +12,21 @@ Add = Callable[..., argparse.Action]
 """The ``add_argument`` of a parser or of a group."""
 
 
+class Once(argparse.Action):
+    """Stores a value that may be given once: the last of two would win in silence."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "given twice")
+        setattr(namespace, self.dest, values)
+
+
 class Parser(argparse.ArgumentParser):
     """Parser that lists its arguments, and whose errors are one line with a hint."""
 
@@ -23,11 +38,12 @@ class Parser(argparse.ArgumentParser):
     def add_argument(self, *names: str, **settings: Any) -> argparse.Action:
         return self.listed(super().add_argument)(*names, **settings)
 
-    def listed(self, add: Add) -> Add:
-        """``add``, which belongs to one of this parser's groups, and what it adds is listed."""
+    def listed(self, add: Add, **usual: Any) -> Add:
+        """``add``, which belongs to one of this parser's groups, and what it adds is listed, with
+        the ``usual`` settings where it has no others."""
 
         def add_listed(*names: str, **settings: Any) -> argparse.Action:
-            action = add(*names, **settings)
+            action = add(*names, **{**usual, **settings})
             self.arguments.append(action)
             return action
 
@@ -44,6 +60,8 @@ class Parser(argparse.ArgumentParser):
                     hint = f"did you mean {close[0]}?"
         if message.startswith("unrecognized arguments: --price"):
             hint = "give it afterwards: gpuwatch compare STUDY --price STUDY=EUR"
+        if message.endswith("given twice"):
+            hint = "several values are a sweep: `gpuwatch sweep --help`"
         if message.startswith("argument --compile: invalid choice"):
             hint = "name the workload first: gpuwatch run mnist-cnn --compile"
         raise UsageError(message, hint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -26,6 +27,10 @@ def test_a_study_is_run_again_in_a_new_order_though_its_program_was_changed(
     (first,) = out.iterdir()
     program.write_text("print('second')")
     assert f"gpuwatch rerun {first}" in cli("resume", first, code=2).stderr
+    again = ("rerun", first, "--plan")
+    (hint,) = re.findall("add (--order-seed .*) to run this order", cli(*again).stdout)
+    shown = cli(*again, *hint.split()).stdout
+    assert shown == cli(*again, *hint.split()).stdout and "--order-seed" not in shown
     cli("rerun", first, "--quiet")
     old, new = plans(out)
     assert new.parts == old.parts and new.seed != old.seed and new.study != old.study

@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--trust", action="store_true", help="run the plan's commands, whoever wrote them"
     )
     launch.add_start_arguments(parser)
+    launch.add_order_seed(parser.add_argument)
     launch.add_preview_arguments(parser.add_argument)
     screen_options.add_arguments(parser)
     parser.set_defaults(interval=None)
@@ -37,11 +38,12 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     folder = resume.folder_of(arguments.study)
     plan = resume.or_say_commands(own_plan, folder, trusted=arguments.trust)
     os.chdir(plan.settings.working_directory)
-    seed = None
-    if plan.seed is not None:
+    seed = None if plan.seed is None else arguments.order_seed
+    drawn = seed is None and plan.seed is not None
+    if drawn:
         seed = random.SystemRandom().randrange(options.LARGEST_SEED + 1)
     new = plan_of(plan.parts, plan.settings, seed=seed)
     new = replace(new, title=plan.title, question=plan.question, preset=plan.preset)
     placed = sent(folder)
     on = () if placed is None else (placed.place,)
-    return run_command.start(Request(new, folder.parent, drawn=seed is not None, on=on), arguments)
+    return run_command.start(Request(new, folder.parent, drawn=drawn, on=on), arguments)

@@ -97,7 +97,8 @@ def or_say_commands(readable: Callable[..., Plan], folder: Path, *, trusted: boo
 
 def _commands(plan: Plan) -> Iterator[str]:
     """The commands that ``plan`` would run, once for each environment."""
-    yield f"in the folder {plan.settings.working_directory} it would run:"
+    folder = plan.settings.working_directory
+    yield f"in the folder {folder} it would run:" if folder else "it would run:"
     for workload, environment in unique((run.workload, run.environment) for run in plan.runs):
         own = () if workload.kind == "command" else (workload.word,)
         where = [environment.kind, environment.image, environment.python]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gpuwatch.cli.options import joining, notifying
 from gpuwatch.cli.options.cases import labelled, long_enough, workloads
 from gpuwatch.cli.options.environments import environments
-from gpuwatch.cli.parser import Add, Parser
+from gpuwatch.cli.parser import Add, Once, Parser
 from gpuwatch.core import paths
 from gpuwatch.core.errors import NotAvailable, UsageError
 from gpuwatch.core.interpreter import takes_interpreter
@@ -86,7 +86,8 @@ def add_workload_arguments(parser: Parser) -> None:
         metavar="WORKLOAD",
         help=f"{', '.join(names.known())}, torchvision:MODEL; or a program of your own",
     )
-    options.add_arguments(parser.listed(parser.add_argument_group("workload").add_argument))
+    add = parser.add_argument_group("workload").add_argument
+    options.add_arguments(parser.listed(add, action=Once))
 
 
 def add_recording_arguments(parser: Parser) -> None:
@@ -176,18 +177,23 @@ def add_design_arguments(parser: Parser) -> None:
         help="largest change of the step time that does not matter, such as 0.5%% (default: 1%%)",
     )
     add(
-        "--order-seed",
-        type=options.seed_value,
-        metavar="N",
-        help="seed of the order within the blocks (default: random, and recorded)",
-    )
-    add(
         "--cool-down",
         type=rest,
         metavar="TIME",
         help="rest before every run except the first (default: 2s with blocks, else none)",
     )
+    add_order_seed(add)
     add_preview_arguments(add)
+
+
+def add_order_seed(add: Add) -> None:
+    """The order of the runs; ``add`` is a parser's ``add_argument``."""
+    add(
+        "--order-seed",
+        type=options.seed_value,
+        metavar="N",
+        help="seed of the order within the blocks (default: random, and recorded)",
+    )
 
 
 def add_preview_arguments(add: Add) -> None:
