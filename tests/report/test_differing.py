@@ -167,11 +167,11 @@ def test_the_verdict_is_followed_by_what_differs_and_where_the_rest_is(
     assert "timed steps" not in text and "what was measured" not in text
 
 
-def test_a_run_that_was_stopped_has_its_median_beside_one_that_was_not(tmp_path: Path) -> None:
-    stopped = {"code": None, "signal": 15, "stopped": "stop"}
+def test_a_run_that_was_killed_has_its_median_beside_one_that_was_not(tmp_path: Path) -> None:
+    killed = {"code": None, "signal": 9}
     effects = {BARE.label: 1.0, DOCKER.label: 1.1}
     recorded(
-        tmp_path, [Part("", (RESNET,), (BARE, DOCKER))], effects, options={2: {"result": stopped}}
+        tmp_path, [Part("", (RESNET,), (BARE, DOCKER))], effects, options={2: {"result": killed}}
     )
     text = as_text(verdict_first(read_sessions(sessions_in(tmp_path)), ""), 80)
     assert "step time, typical" not in text, "what only one of them has"

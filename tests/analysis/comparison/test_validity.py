@@ -184,7 +184,8 @@ def test_the_same_on_the_same_is_comparable(tmp_path: Path) -> None:
 def test_what_differs_is_named_with_both_values(
     tmp_path: Path, bare: Options, docker: Options, reason: str
 ) -> None:
-    assert reasons(tmp_path, bare, docker) == (reason,)
+    (told,) = reasons(tmp_path, bare, docker)
+    assert told.removesuffix(" (--across-devices compares them)") == reason
 
 
 def test_a_memory_limit_that_was_asked_for_is_the_environments_own(tmp_path: Path) -> None:
@@ -321,7 +322,7 @@ def test_runs_that_changed_gpu_between_blocks_are_found(tmp_path: Path) -> None:
     )
     cells = pair(tmp_path, [one, two], [two, one])
     assert invalid_reasons(*cells, across_devices=False) == (
-        "another GPU in block 1: GPU-1 against GPU-2",
+        "another GPU in block 1: GPU-1 against GPU-2 (--across-devices compares them)",
         "so in 2 blocks",
     )
 
@@ -346,7 +347,7 @@ def test_two_gpus_of_one_node_or_two_parts_of_one_gpu_are_no_pair(
     named = f"{uuids[0]} against {uuids[1]}"
     cells = pair(tmp_path, [first, first, second], [first, second, first])
     assert invalid_reasons(*cells, across_devices=False) == (
-        f"another GPU in block 2: {named}",
+        f"another GPU in block 2: {named} (--across-devices compares them)",
         "so in 2 blocks",
     )
     for pod, mend in (("a", "a node with one GPU"), ("b", "one pod for both (without jobs=image)")):

@@ -421,7 +421,7 @@ def test_the_mean_over_cases_is_geometric_and_by_block(tmp_path: Path) -> None:
     assert found.change.estimate == pytest.approx(math.exp(statistics.fmean(means)) - 1)
     assert found.change.estimate == pytest.approx(1.03 * math.sqrt(2) - 1, abs=0.002)
     assert (found.environment, found.baseline, found.cases) == ("docker=image", "bare", 2)
-    assert found.sentence.startswith("docker=image against bare over 2 cases: time per step +45.")
+    assert found.sentence.startswith("docker=image against bare over 2 cases: mean step time +45.")
 
 
 def test_a_case_that_is_not_comparable_is_in_no_mean(tmp_path: Path) -> None:
@@ -443,7 +443,9 @@ def test_a_case_that_lacks_too_many_runs_is_in_no_mean(tmp_path: Path) -> None:
     lost = {index: {"result": FAILED} for index in (12, 18, 22)}
     (found,) = three_cases(tmp_path, lost).overall
     assert found.cases == 2
-    assert found.sentence.startswith("docker=image against bare over 2 of 3 cases: time per step +")
+    assert found.sentence.startswith(
+        "docker=image against bare over 2 of 3 cases: mean step time +"
+    )
     assert found.sentence.endswith("geometric mean of 6 of 7 blocks.")
 
 
@@ -465,7 +467,9 @@ def test_a_block_on_two_gpus_of_one_node_is_invalid_and_never_a_pair(tmp_path: P
     recorded(tmp_path / "two", [PAIR], EFFECTS, options={**pods, 6: moved})
     found = contrast(read_study(tmp_path / "two"))
     said = "another GPU in block 2: GPU-1 against GPU-2"
-    assert found.verdict.kind is Kind.INVALID and found.verdict.reasons == (said,)
+    assert found.verdict.kind is Kind.INVALID and found.verdict.reasons == (
+        f"{said} (--across-devices compares them)",
+    )
     across = read_study(tmp_path / "two", across_devices=True)
     found = contrast(across)
     assert not found.verdict.paired and found.ratios == ()
@@ -601,8 +605,12 @@ def test_a_run_that_was_to_last_a_time_has_a_step_time_and_no_time_of_its_own(
     assert only(read_study(tmp_path / "a")).cells[0].median == pytest.approx(SECONDS)
     by_hand = {**stopped, "stopped": "stop"}
     recorded(tmp_path / "b", [part], EFFECTS, options={1: {"result": by_hand}})
-    run = only(read_study(tmp_path / "b")).cells[0].runs[0]
-    assert (run.value, run.reason) == (None, "stopped by `gpuwatch stop`")
+    alone = only(read_study(tmp_path / "b"))
+    assert alone.cells[0].median == pytest.approx(SECONDS), "a single run is described"
+    assert alone.contrasts[0].verdict.kind is Kind.DESCRIBED
+    recorded(tmp_path / "c", [PAIR], EFFECTS, options={1: {"result": by_hand}})
+    runs = [run for cell in only(read_study(tmp_path / "c")).cells for run in cell.runs]
+    assert "stopped by `gpuwatch stop`" in [run.reason for run in runs if run.value is None]
 
 
 def test_the_margin_is_the_plans_unless_another_is_asked_for(tmp_path: Path) -> None:

@@ -105,7 +105,8 @@ def metric_of(groups: Iterable[Group]) -> str:
 
 def cell_of(group: Group, metric: str) -> Cell:
     """The cell of ``group``, with its runs' values of ``metric`` in seconds."""
-    runs = [_run(placed, metric) for placed in group.placed]
+    alone = len(group.placed) == 1 and group.placed[0].block is None
+    runs = [_run(placed, metric, alone=alone) for placed in group.placed]
     values = [run.value for run in runs if not run.warm_up and run.value is not None]
     far = iter(outliers(values))
     marked = tuple(
@@ -205,19 +206,22 @@ def is_time(seconds: float) -> bool:
     return _SHORTEST < seconds < _LONGEST
 
 
-def _run(placed: Placed, metric: str) -> Run:
+def _run(placed: Placed, metric: str, *, alone: bool) -> Run:
     read = placed.read
-    value, reason = _value(read, metric)
+    value, reason = _value(read, metric, alone=alone)
     total = read.steady.total if metric == STEP_TIME and value is not None else None
     return Run(read.summary, placed.block, read.steady, value, reason, total)
 
 
-def _value(read: Read, metric: str) -> tuple[float | None, str | None]:
+def _value(read: Read, metric: str, *, alone: bool) -> tuple[float | None, str | None]:
+    """``alone``: the run is in no block and the only one of its side, so that its steps describe
+    it, also up to where it was stopped."""
     status = read.summary.status
     if status.live:
         return None, "still running"
     stopped = status.state is not State.FINISHED
-    if not ended_as_asked(read.summary) or (stopped and metric == WHOLE_RUN):
+    described = alone and status.state is State.STOPPED
+    if not (ended_as_asked(read.summary) or described) or (stopped and metric == WHOLE_RUN):
         return None, clean(status.text, _LONGEST_REASON)
     if metric == STEP_TIME:
         return read.steady.seconds, read.steady.reason

@@ -51,7 +51,10 @@ def invalid_reasons(
         *work_differences(one, two, across_commands=across_commands),
     ]
     if not across_devices:
-        reasons += device_differences(baseline, other) or _given_differently(baseline, other)
+        if devices := device_differences(baseline, other):
+            reasons += [f"{devices[0]} (--across-devices compares them)", *devices[1:]]
+        else:
+            reasons += _given_differently(baseline, other)
     if valued(baseline) and valued(other):
         reasons += _sharing(baseline, other)
     return (*reasons, *_overlap(baseline, other))
