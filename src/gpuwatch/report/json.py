@@ -22,7 +22,7 @@ from gpuwatch.analysis.ranks.wording import sentences
 from gpuwatch.analysis.results import Cell, StudyResult
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.generation import Generation
-from gpuwatch.analysis.summary.load import load_notes, partly_sampled
+from gpuwatch.analysis.summary.load import disturbances
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.analysis.summary.training import Reported
 from gpuwatch.core.json_schema import JSON_SCHEMA
@@ -83,7 +83,7 @@ def summary(session: Summary) -> dict[str, JSON]:
             "seconds": session.seconds,
             "interval_seconds": session.interval_seconds,
             "notice": session.notice,
-            "notes": [*session.notes, *load_notes([session]), *partly_sampled([session])],
+            "notes": [*session.notes, *disturbances([session])],
             "left_out": list(session.left_out),
         },
         "workload": {

@@ -65,7 +65,7 @@ def test_it_says_what_five_to_twenty_blocks_can_tell() -> None:
     assert found.sentence == (
         "One run here varies by 0.2 % (0.1 to 0.5 % by 7 blocks; drift taken out). "
         f"10 blocks detect {usual.excludes_zero * 100:.1f} % or more with 80 % power, and call "
-        f"{usual.beyond_margin * 100:.1f} % or more SLOWER; SAME is within reach with 5."
+        f"{usual.beyond_margin * 100:.1f} % or more SLOWER as often; SAME is within reach with 5."
     )
 
 

@@ -77,7 +77,7 @@ def sweep(points: Sequence[Point], parameter: str = "batch_size") -> Sweep:
     return sweep_of("mnist-cnn in docker: batch size", parameter, "docker", points, 0.01)
 
 
-def test_values_that_cannot_be_told_apart_are_both_named_best(make: Make) -> None:
+def test_a_value_that_cannot_be_told_from_the_best_is_named_beside_it(make: Make) -> None:
     found = sweep(
         [
             point(make, 32, 4600, noise=QUIET),
@@ -88,7 +88,7 @@ def test_values_that_cannot_be_told_apart_are_both_named_best(make: Make) -> Non
     assert found.best == 2
     assert [each.tied for each in found.points] == [False, True, True]
     assert found.sentence.startswith(
-        "batch size 64 and 128 are best: 5,110 and 5,120 samples/s (can't be told apart); "
+        "batch size 128 is best: 5,120 samples/s; 64 (5,110) can't be told from it; "
         "32 is 10 % slower ("
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from gpuwatch.analysis.samples import source
 from gpuwatch.analysis.samples.step_lines import SOME
 from gpuwatch.analysis.study.notes import doubts
 from gpuwatch.analysis.study.read import read, read_sessions
+from gpuwatch.analysis.summary.load import disturbances
 from gpuwatch.report.document.sessions import short
 from gpuwatch.report.text import as_text
 from tests.analysis.sessions import SECOND, summary
@@ -125,9 +127,13 @@ def test_how_steps_were_timed_casts_no_doubt_but_a_hook_that_took_long_does(tmp_
         path = tmp_path / f"{cost}.gpuwatch"
         told = summary(path, extra={"timing": {"cost": cost, "steps_passed": 3900}})
         found = doubts(read_sessions([path]))
-        assert [each for each in told.notes if each.startswith("hook ")]
+        assert [e for e in (*told.notes, *disturbances([told])) if e.startswith("hook ")]
         assert any(each.startswith("hook ") for each in found) is doubted
         assert not any(each.startswith("only timed") for each in found)
+    more = [replace(told, hook_cost=cost) for cost in (0.001, 0.021, 0.029)]
+    assert disturbances(more) == (
+        "hook 2.1 to 2.9 % of the time in 2 of 3 runs, as it measured itself",
+    )
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.identity import baseline
 from gpuwatch.analysis.summary.identity import headings as headings
 from gpuwatch.analysis.summary.identity import used_gpus as used_gpus
-from gpuwatch.analysis.summary.load import load_notes, partly_sampled
+from gpuwatch.analysis.summary.load import disturbances
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
@@ -147,8 +147,7 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
         differences=differences(sessions),
         notes=(
             *(note for session in sessions for note in session_notes(session)),
-            *load_notes(sessions),
-            *partly_sampled(sessions),
+            *disturbances(sessions),
         ),
         kernels=kernels[:MOST],
         families=families,

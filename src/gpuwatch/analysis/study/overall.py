@@ -89,7 +89,7 @@ def _resolution(detectable: Sequence[DetectableChange]) -> str:
     power = f"with {units.percent(POWER)} power"
     if usual.excludes_zero >= _ABSURD:
         return f"That is too much noise to compare anything here: {detected} {power}."
-    return f"{detected} {power}, and call {_least(usual.beyond_margin)} SLOWER; {same}."
+    return f"{detected} {power}, and call {_least(usual.beyond_margin)} SLOWER as often; {same}."
 
 
 def _least(change: float) -> str:

@@ -49,22 +49,20 @@ def sentence(
         for at, point in enumerate(points)
         if at != best and not point.tied and point.why is None
     ]
-    first = [] if tied else [points[best]]
-    figures = _listed(
-        [
-            units.milliseconds(point.step_seconds)
-            if by_time
-            else units.digits(point.samples_per_second or 0.0)
-            for point in tied or first
-        ]
-    )
-    values = _listed([_shown(point.value) for point in tied or first])
-    unit = " a step" if by_time else " samples/s"
-    if not tied and not others:
-        clauses = [f"{name} {values}: {figures}{unit}, with no other to compare"]
-    else:
-        clauses = [f"{name} {values} {'are' if tied else 'is'} best: {figures}{unit}"]
-        clauses[0] += " (can't be told apart)" if tied else ""
+    first, unit = points[best], " a step" if by_time else " samples/s"
+    alike = [point for point in tied if point is not first]
+    head = f"{name} {_shown(first.value)}"
+    figure = f"{_figure(first, by_time=by_time)}{unit}"
+    clauses = [f"{head} is best: {figure}"]
+    if not alike and not others:
+        clauses = [f"{head}: {figure}, with no other to compare"]
+    elif any(point.pairs is not None and point.pairs < FEWEST for point in alike):
+        clauses = [f"{head} was fastest: {figure}"]
+    if alike:
+        figures = _listed([_figure(point, by_time=by_time) for point in alike])
+        clauses.append(
+            f"{_listed([_shown(point.value) for point in alike])} ({figures}) can't be told from it"
+        )
     clauses += [_slower(point, points[best], blocks) for point in others[:_MOST_NAMED]]
     if len(others) > _MOST_NAMED:
         clauses.append(f"{len(others) - _MOST_NAMED} more are slower")
@@ -78,6 +76,13 @@ def sentence(
         clauses += _fewer([point for point in tied if point.pairs], blocks)
         clauses += _too_few(points, blocks)
     return "; ".join(clauses)
+
+
+def _figure(point: SweepPoint, *, by_time: bool) -> str:
+    """Its time of a step, or its samples per second."""
+    if by_time:
+        return units.milliseconds(point.step_seconds)
+    return units.digits(point.samples_per_second or 0.0)
 
 
 def _too_few(points: Sequence[SweepPoint], blocks: int | None) -> list[str]:

@@ -1,11 +1,12 @@
-"""Notes on several runs at once: the load of other programs, and samples that do not cover all of a
-window."""
+"""Notes on several runs at once: the load of other programs, what the hook took, and samples that
+do not cover all of a window."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from gpuwatch.analysis.samples.channels import FULL
+from gpuwatch.analysis.summary.notes import COSTLY, HOOK
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method, label
@@ -20,6 +21,17 @@ _WHOLE_RUN = "whole run"
 _ONCE = 1e-4
 """Share that is told of a metric that was read once: more than 0 %, less than is shown."""
 _MOST_NAMED = 4
+
+
+def disturbances(sessions: Sequence[Summary]) -> tuple[str, ...]:
+    """All of these notes."""
+    return (*load_notes(sessions), *_hook_notes(sessions), *partly_sampled(sessions))
+
+
+def _hook_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
+    costs = sorted(cost for each in sessions if (cost := each.hook_cost or 0.0) >= COSTLY)
+    of = _of_runs(len(costs), sessions)
+    return (HOOK.format(_span(costs), of),) if costs else ()
 
 
 def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:

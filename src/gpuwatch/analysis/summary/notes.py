@@ -32,7 +32,7 @@ _TIMED_BY = {
     "mean": "the mean of those between two events of the GPU: a median or percentile is of means",
 }
 """What gave the time of a step, beside events at its ends."""
-_HOOK, _COSTLY = "hook {:.1f} % of the time, as it measured itself", 0.01
+HOOK, COSTLY = "hook {} of the time{}, as it measured itself", 0.01
 """The hook's cost, and the share from which on it casts doubt on the figures."""
 _FEW = 3
 _LEFT = "the hook left the program"
@@ -107,8 +107,6 @@ def _as_seen(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> list[str]:
     listed = count.get("counted_flop")
     counted = [number(each) for each in listed] if isinstance(listed, list) else []
     flop = [each for each in counted if each is not None]
-    if (cost := number(mapping(meta.get("timing")).get("cost")) or 0.0) >= _COSTLY:
-        texts.append(_HOOK.format(100 * cost))
     if len(set(flop)) > 1:
         from gpuwatch.analysis.statistics.intervals import difference  # loads numpy
 
@@ -154,8 +152,8 @@ def how_timed(reader: SessionReader, steps: Sequence[StepLine]) -> tuple[str, ..
     for name, text in _TIMED_BY.items():
         if (count := by.get(name)) and by.get("events"):
             texts.append(f"the time of {count:,.0f} of {total:,.0f} steps is {text}")
-    if (cost := number(timing.get("cost"))) is not None and cost < _COSTLY:
-        texts.append(_HOOK.format(100 * cost))
+    if (cost := number(timing.get("cost"))) is not None and cost < COSTLY:
+        texts.append(HOOK.format(f"{100 * cost:.1f} %", ""))
     return tuple(texts)
 
 

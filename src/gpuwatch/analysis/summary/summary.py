@@ -145,6 +145,8 @@ class Summary:
     """Events in the recording that affect the figures."""
     how_timed: tuple[str, ...]
     """How the hook timed the steps, and what it took itself; also in ``notes``."""
+    hook_cost: float | None
+    """Share of the time that the hook took, as it measured itself; ``None``: it is not known."""
     left_out: tuple[str, ...]
     """Data left out because there was too much; also in ``notes``."""
     efficiency: Efficiency
@@ -258,6 +260,7 @@ def summarise_from(
         timing=_timing(meta, steps),
         steps=described,
         training=training,
+        hook_cost=number(mapping(meta.get("timing")).get("cost")),
         count=count,
         run=run,
         window=window,
