@@ -216,7 +216,7 @@ def suggest(name: str) -> list[str]:
     from difflib import get_close_matches
 
     models = get_close_matches(name.lower(), _OF_TORCHVISION.split(), n=1, cutoff=0.9)
-    close = get_close_matches(name.lower(), BUILT_IN, n=3, cutoff=0.5)
+    close = get_close_matches(name.lower(), BUILT_IN, n=3)
     return [*(TORCHVISION + model for model in models), *close]
 
 

@@ -170,7 +170,7 @@ def verdict(study: ListedStudy) -> str:
     kinds = [each["kind"] for each in study.says if each["kind"] not in ("sweeps", "noise")]
     if len(kinds) > 1:
         return ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
-    return study.says[0]["text"] if study.says else ""
+    return study.says[0]["short"] if study.says else ""
 
 
 def started(text: str | None, *, brief: bool = False) -> str:

@@ -11,8 +11,8 @@ from gpuwatch.cli.parser import Parser
 from gpuwatch.core.errors import ExitCode, UsageError
 
 SESSION = """\
-SESSION is a file, a study's folder or its name, the start of an id, a name given
-with `gpuwatch rename`, tag:TAG, or `last`."""
+SESSION is a file, a study's folder or its name (for one session a study of one
+run), the start of an id, a name given with `gpuwatch rename`, tag:TAG, or `last`."""
 """Help epilogue of every command that takes a session."""
 HOME = ""
 """Name for `gpuwatch` without a command, with the home screen's options."""

@@ -281,8 +281,8 @@ def test_the_list_tells_places_and_what_the_summary_says(studies: Path, told: To
     ]
     (study,) = found["studies"]
     assert study["says"] == [
-        {"kind": "same", "text": "docker costs nothing"},
-        {"kind": "noise", "text": "noise 0.3 %"},
+        {"kind": "same", "text": "docker costs nothing", "short": "docker costs nothing"},
+        {"kind": "noise", "text": "noise 0.3 %", "short": "noise 0.3 %"},
     ]
     assert study["environments"] == ["bare", "docker"] and not study["going_on"]
 

@@ -38,6 +38,9 @@ def test_what_the_writer_writes_is_found(tmp_path: Path) -> None:
         c.verdict.kind.value for *_, c in written
     ]
     assert all(each.text for each in said)
+    (*_, last) = found
+    words = f"{last.kind.upper()} {last.other} {100 * (last.estimate or 0):+.1f} %"
+    assert said[len(written) - 1].short == words.replace("DESCRIBED", "NO VERDICT")
 
 
 def test_the_value_that_decides_is_found(tmp_path: Path) -> None:

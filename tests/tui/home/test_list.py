@@ -37,7 +37,9 @@ PAIR = (
     entry("pair/02", environment="docker", run=2, block=1, started="2026-01-02T03:10:00+00:00"),
     entry("pair/01", run=1, block=0),
 )
-SAYS = ({"kind": "same", "text": "docker costs nothing measurable here"},)
+SAYS = (
+    {"kind": "same", "text": "docker costs nothing measurable here", "short": "SAME docker +0 %"},
+)
 LISTED = Listed(
     (
         entry(
@@ -162,16 +164,17 @@ def test_rows_fill_no_more_than_the_width(width: int) -> None:
 
 def test_a_studys_row_ends_with_its_verdict() -> None:
     row = next(row for row in text(LISTED, 120) if "+ mnist-cnn" in row)
-    assert "bare +1" in row and "docker costs nothing measu" in row
+    assert "bare +1" in row and "SAME docker +0 %" in row
     several = replace(
-        LISTED.studies[0], says=(*SAYS, *({"kind": "slower", "text": text} for text in "ab"))
+        LISTED.studies[0],
+        says=(*SAYS, *({"kind": "slower", "text": text, "short": text} for text in "ab")),
     )
     assert verdict(several) == "1 same, 2 slower"
 
 
 def test_a_name_takes_the_workloads_place_where_there_is_little_room() -> None:
     drawn = text(LISTED, 80)
-    assert "command / name env " in drawn[0]
+    assert re.search("command / name +env ", drawn[0])
     assert any("first  " in row and "mnist-cnn" not in row for row in drawn)
     assert "name    command " in text(LISTED, 160)[0]
     unnamed = replace(LISTED, sessions=LISTED.sessions[:3])

@@ -187,7 +187,9 @@ def noise_floors(questions: CaseQuestions) -> Iterator[NoiseFloor]:
         environments = [environment for environment, _, _ in found]
         for environment, sides, contrast in found:
             name = environment if environments.count(environment) == 1 else sides
-            floor = noise_floor(f"{case.label} in {name}", contrast, case.margin)
+            # That of commands in one environment names it.
+            label = f"{case.label.removesuffix(f' in {name}')} in {name}"
+            floor = noise_floor(label, contrast, case.margin)
             if floor is not None:
                 yield floor
 

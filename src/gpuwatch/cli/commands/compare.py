@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     named = arguments.session
-    if named == ["last"]:  # one session is no comparison: that of its study
+    if set(named) == {"last"}:  # one session is no comparison: that of its study
         named = [str(session_lookup.sessions("last")[0].parent)]
     found = [path for text in named for path in session_lookup.sessions(text)]
     sessions = list({path.resolve(): path for path in found}.values())

@@ -135,9 +135,10 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
         return table(heads, [[row[name] for name in head] for row in rows], left=len(head))
     few = [name for name in head if name not in _FIGURES]
     least = [name for name in few if name != "started"]
+    bare = [name for name in least if name not in ("env", "elapsed")]
     for shown, longest in (
         *((head, 28), (head, 20), (few, 28), (few, 20), (few, 16)),
-        *((least, 20), (least, 12)),
+        *((least, 20), (least, 12), (bare, 12)),
     ):
         # The first, which commands take, is whole as long as possible.
         cut = [
@@ -157,7 +158,7 @@ _OPTIONAL = ("tags", *_FIGURES)
 """Columns that only some lists have."""
 _LONGEST = 40
 """Most columns of a cell."""
-_RESULT = 12
+_RESULT = 22
 """Columns that the last cell needs at least."""
 _OPEN = frozenset({"queued", "starting", "running", "unknown"})
 """Statuses of runs that are not over."""
@@ -206,7 +207,7 @@ def _state(study: ListedStudy, ends: Counter[str]) -> tuple[str, str]:
     elif (study.runs or 0) > ends.total():
         over = "ended" if placement is None else placement["state"]
         states = f"{'running' if study.going_on else over}: {states} of {study.runs}"
-    sentences = " ".join(each["text"] for each in study.says) or study.title or ""
+    sentences = "; ".join(each["short"] for each in study.says) or study.title or ""
     if placement is not None and (study.going_on or not _OPEN.isdisjoint(ends)):
         sentences = placement["text"]
     elif placement is not None and placement["in_part"] and not study.says:

@@ -50,6 +50,8 @@ class SummarySentence:
     kind: str
     """The verdict's kind, ``sweeps`` or ``noise``."""
     text: str
+    short: str
+    """Of a verdict in a few words, ``SLOWER docker +3.1 %``; else the text."""
 
 
 def contrasts(folder: Path) -> tuple[Contrast, ...]:
@@ -60,8 +62,8 @@ def contrasts(folder: Path) -> tuple[Contrast, ...]:
 def sayings(folder: Path) -> tuple[SummarySentence, ...]:
     """The sentences on verdicts, then on sweeps and noise; empty without a readable summary."""
     sentences = (
-        SummarySentence(clean(kind, 20), clean(text, _LONGEST_SAYING))
-        for kind, text in _sentences(_content(folder))
+        SummarySentence(clean(kind, 20), clean(text, _LONGEST_SAYING), clean(short or text, 80))
+        for kind, text, short in _sentences(_content(folder))
         if isinstance(text, str) and text
     )
     return tuple(sentence for sentence, _ in zip(sentences, range(MOST_SAYINGS), strict=False))
@@ -103,13 +105,22 @@ def _contrasts(questions: JSON) -> Iterator[Contrast]:
             )
 
 
-def _sentences(content: Mapping[str, JSON]) -> Iterator[tuple[JSON, JSON]]:
+def _sentences(content: Mapping[str, JSON]) -> Iterator[tuple[JSON, JSON, str]]:
     for question in _dicts(content.get("questions")):
         for contrast in _dicts(question.get("contrasts")):
-            yield mapping(contrast.get("verdict")).get("kind"), contrast.get("sentence")
+            known = next(_contrasts([{**question, "contrasts": [contrast]}]), None)
+            kind = mapping(contrast.get("verdict")).get("kind")
+            yield kind, contrast.get("sentence"), "" if known is None else _short(known)
     for kind in ("sweeps", "noise"):
         for entry in _dicts(content.get(kind)):
-            yield kind, entry.get("sentence")
+            yield kind, entry.get("sentence"), ""
+
+
+def _short(contrast: Contrast) -> str:
+    word = "NO VERDICT" if contrast.kind == "described" else contrast.kind.upper()
+    change = None if contrast.estimate is None else 100 * contrast.estimate
+    places = 0 if change is None or abs(change) >= 100 else 1
+    return f"{word} {contrast.other}" + ("" if change is None else f" {change:+.{places}f} %")
 
 
 def _dicts(value: JSON) -> list[dict[str, JSON]]:
