@@ -13,6 +13,8 @@ NS = 1_000_000_000
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 _ANNOTATIONS = re.compile(r"\{(\w+)\}")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_LEAST_ERROR = 0.01
+"""Relative error from which on it stands behind its value."""
 
 
 def plain_unit(unit: str) -> str:
@@ -112,6 +114,11 @@ def percent(fraction: float | None) -> str:
     if 0 < value < 0.05:
         return "<0.1 %"
     return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:.0f} %"
+
+
+def give_or_take(error: float | None) -> str:
+    """`` ±15 %`` behind a value with such a relative error; empty below 1 %."""
+    return f" ±{percent(error)}" if error is not None and error >= _LEAST_ERROR else ""
 
 
 def number(value: float | None, unit: str, spec: str = ".0f") -> str:

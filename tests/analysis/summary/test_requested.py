@@ -40,7 +40,7 @@ def shown(cli: Cli, tmp_path: Path, variables: dict[str, str]) -> str:
 def test_what_a_job_was_given_stands_beside_what_the_run_used(cli: Cli, tmp_path: Path) -> None:
     told = shown(cli, tmp_path, JOB)
     found = re.search(
-        r"used of what was given: ([\d.]+) of 16 cores, on average; (\d+) MiB of 64.0 GiB memory, "
+        r"used of what was given: ([\d.]+) of 16 cores, on average; (\d+) MiB of 64.0 GiB host memory, "
         r"the most that was sampled; (\d+):(\d+) of 1d 02:00 time",
         told,
     )
@@ -55,7 +55,7 @@ def test_what_a_job_was_given_stands_beside_what_the_run_used(cli: Cli, tmp_path
         ({**JOB, "SLURM_MEM_PER_NODE": "0"}, "16 cores", "memory"),
         (
             {"SLURM_JOB_ID": "7", "SLURM_CPUS_ON_NODE": "2", "SLURM_MEM_PER_CPU": "1024"},
-            "2.00 GiB memory",
+            "2.00 GiB host memory",
             "time",
         ),
     ],

@@ -56,6 +56,8 @@ class ComparisonRow:
     """For a row of shares, the ceiling of each."""
     at_most: tuple[bool, ...] = ()
     """For a row with bounds, whether each value is an upper bound."""
+    errors: tuple[float | None, ...] = ()
+    """Largest relative errors of the values, where any is known."""
 
     @property
     def is_traffic(self) -> bool:
@@ -326,8 +328,9 @@ def _figure_row(
     name: str, unit: str, sessions: Sequence[Summary], figure: Callable[[Efficiency], MeasuredValue]
 ) -> ComparisonRow:
     found = [figure(session.efficiency) for session in sessions]
+    values, methods = tuple(e.value for e in found), tuple(e.method for e in found)
     return ComparisonRow(
-        "efficiency", name, unit, tuple(e.value for e in found), tuple(e.method for e in found)
+        "efficiency", name, unit, values, methods, errors=tuple(e.error for e in found)
     )
 
 

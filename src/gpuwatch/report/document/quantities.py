@@ -296,6 +296,8 @@ def _cell(
         told = _against(row.ratios[at], value, row.unit)
     short = text.removesuffix(_IN_NAME.get(row.unit, "").replace(",", ""))
     beside = " ".join(filter(None, (told, word)))
+    if isinstance(row, ComparisonRow) and len(row.values) == 1 and any(row.errors):
+        short += units.give_or_take(row.errors[at])
     lines = ["\t".join(filter(None, (units.bounded(short, row.bound(at)), beside)))]
     if isinstance(row, TableRow) and not (brief and any(row.changes or ())):
         lines.append(breakable(_span(row, at, text)))

@@ -135,10 +135,11 @@ def short(
     compared, of = compare([session]), session.efficiency
     (end,) = _ends(compared, [""])
     identity = ["; ".join(filter(None, (end, _how(session)))), *_given(compared)]
+    error = units.give_or_take(of.energy.gpu_per_step.error)
     first = [
         ("MFU {}", of.mfu.value, "1"),
         ("step time {}, median", session.steps.median_seconds, "s"),
-        ("{} a step", of.energy.gpu_per_step.value, "J"),
+        (f"{{}}{error} a step", of.energy.gpu_per_step.value, "J"),
     ]
     told = [text.format(units.quantity(value, unit)) for text, value, unit in first if value]
     told += [f"{units.significant(paid)} EUR"] if paid and told else []
