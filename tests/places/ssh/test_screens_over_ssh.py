@@ -37,7 +37,7 @@ def test_a_run_there_is_watched_stopped_and_replayed_as_one_here(
         start("run", "--on", "ssh=gpu1", "--", "python3", "train.py", "100000", "0.2")
         terminal.wait("log line 3")
         shown = terminal.wait("▶ running")
-        assert "train.py in bare on gpu1" in shown.splitlines()[0]
+        assert "train.py 100000 0.2 in bare on gpu1" in shown.splitlines()[0]
         assert "CPU utilization" in shown and "/100,000" in shown
         terminal.type("p")
         terminal.wait(f" {user.name}")
