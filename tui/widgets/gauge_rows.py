@@ -159,17 +159,16 @@ def empty_rows(gauges: Sequence[Gauge], width: int) -> list[Line]:
 def axis_row(view: Window, width: int, marks: frozenset[int] = frozenset()) -> Line:
     """The time axis below the histories, labelled with session time.
 
-    ``marks``: columns with an event; a label that would cover one is left out.
+    ``marks``: columns with an event; beside a label, which none covers, it is in the next free one.
     """
     line, labels = axis(view)
-    drawn = list(line.replace("┬", "┴"))
+    drawn, free = list(line.replace("┬", "┴")), set(range(len(line)))
     for label in re.finditer(r"[^ ]+", labels):
-        if label.end() < len(drawn) and not any(
-            label.start() < mark <= label.end() for mark in marks
-        ):
+        if label.end() < len(drawn):
             drawn[label.start() + 1 : label.end() + 1] = label.group()
+            free -= {*range(label.start(), label.end() + 2)}
     for mark in marks:
-        drawn[mark] = EVENT
+        drawn[min(free, key=lambda column: abs(column - mark), default=mark)] = EVENT
     row = Line(width).to(value_width(width) + LABEL - 1).add("└", "faint")
     run, role = "", "faint"
     for character in drawn:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from gpuwatch.core.units import NS
 from gpuwatch.session.rows import EventRow
 from gpuwatch.tui.feed.samples import Window
-from gpuwatch.tui.widgets.gauge_rows import EVENT, axis_row
+from gpuwatch.tui.widgets.gauge_rows import EVENT, axis_row, graph_columns
 
 from ..harness import live, screen_text, shows
 from ..snapshots_of import texts
@@ -43,11 +46,16 @@ async def test_at_an_earlier_moment_later_events_are_not_marked(session: Make) -
         assert axis.count(EVENT) == 1
 
 
-def test_a_label_that_would_cover_a_mark_is_left_out() -> None:
-    window = Window(0, 60 * NS, 60)
-    (plain,), (marked,) = (
-        texts([axis_row(window, 94)]),
-        texts([axis_row(window, 94, frozenset({22}))]),
-    )
-    assert "20s" in plain and "20s" not in marked
-    assert marked.count(EVENT) == 1 and "40s" in marked and len(plain) == len(marked)
+@pytest.mark.parametrize("width", [44, 80, 94, 200])
+def test_marks_cover_no_label_of_the_axis(width: int) -> None:
+    columns = graph_columns(width)
+    window = Window(0, 60 * NS, columns)
+    (plain,) = texts([axis_row(window, width)])
+    labels = re.findall(r"┴\w+─?", plain)
+    assert labels
+    for marks in ({column} for column in range(columns)):
+        (marked,) = texts([axis_row(window, width, frozenset(marks))])
+        assert marked.count(EVENT) == 1 and len(marked) == len(plain)
+        assert all(label in marked for label in labels)
+    (full,) = texts([axis_row(window, width, frozenset(range(columns)))])
+    assert all(label in full for label in labels) and full.count(EVENT) > columns // 3
