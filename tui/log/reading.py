@@ -39,8 +39,6 @@ class LogEnd:
     lines: tuple[LogLine, ...]
     older: bool
     """Whether there are lines before them."""
-    last: int
-    """Number of the newest line; -1: there is none."""
     live: bool
     """Whether more may come."""
 
@@ -90,7 +88,7 @@ def follow(
                     last = new[-1].n if new else -1 if before is None else before[0]
                     if (last, live) != before:
                         before = last, live
-                        post(LogEnd(name, tuple(lines.values()), older, last, live))
+                        post(LogEnd(name, tuple(lines.values()), older, live))
                 closed.wait(_POLL_SECONDS if live else 0)
     except GpuwatchError as error:
         post(error)

@@ -142,9 +142,10 @@ class LogScreen(WidgetScreen):
             return
         parts = [STREAMS[self._stream]]
         if shown := self._view.in_sight():
-            first, last = (f"{n + 1:,}" for n in shown)
+            numbers = list(self._view.texts)  # of a progress bar the newest line alone
+            first, last = (f"{bisect_left(numbers, n) + 1:,}" for n in shown)
             lines = f"line {first}" if first == last else f"lines {first}–{last}"
-            parts.append(f"{lines} of {end.last + 1:,}")
+            parts.append(f"{lines} of {'the newest ' * end.older}{len(numbers):,}")
         if self.upto_ns is not None:
             parts.append(f"up to {clock_time(self.upto_ns / NS)}")
         parts += ["following"] if self._follow else []
@@ -156,17 +157,13 @@ class LogScreen(WidgetScreen):
     def _found(self) -> str:
         """How many lines match."""
         what = f"“{clean(self._query)}”"
-        older = f" in the newest {len(self._view.texts):,}: v has all" if self._older else ""
+        before = self._end is not None and self._end.older
+        older = f" in the newest {len(self._view.texts):,}: v has all" if before else ""
         if not self._hits:
             return f"{what} is not in the log{older}"
         hit = self._view.hit
         place = f"{bisect_left(self._hits, hit) + 1:,} of " if hit in self._hits else ""
-        return f"{what}: {place}{counted(len(self._hits), 'line')}{older}"
-
-    @property
-    def _older(self) -> bool:
-        """Whether there are lines before those that were read."""
-        return self._end is not None and self._end.older
+        return f"{what}: {place}{counted(len(self._hits), 'matching line')}{older}"
 
     def _say(self, note: str) -> None:
         """The answer to a key, until the next one that does something."""
