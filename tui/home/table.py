@@ -319,9 +319,8 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
     listed = [each for each in listed if each.width]
     for at, each in enumerate(listed):
         if each.name == "result":
-            # Of a few columns, in which a sentence goes on, the title would be cut.
-            title = " " if each.width < _TITLED else " result" if numbers else "result"
-            listed[at] = replace(each, title=title)
+            # A sentence begins over the numbers, whose titles stand there.
+            listed[at] = replace(each, title=" " if numbers or each.width < _TITLED else "result")
     return listed
 
 

@@ -243,7 +243,9 @@ def test_figures_stand_in_their_columns_and_what_no_row_has_takes_none() -> None
 
 @pytest.mark.parametrize("width", [100, 120, 160, 200])
 def test_why_a_run_failed_stands_in_place_of_its_figures(width: int) -> None:
-    row = next(row for row in text(RUNS, width) if "✗ failed" in row)
+    head, *rows = text(RUNS, width)
+    assert "result" not in head, "no heading behind the start of its text"
+    row = next(row for row in rows if "✗ failed" in row)
     folder = f"{OUT.path.parent.name} +" if width == 200 else ""
     assert re.search(rf"bare +{folder}CUDA out of memory \(tried 20.00 GiB\) ", row)
     assert "5.00 ms" not in row
