@@ -238,7 +238,8 @@ class Collector:
         if self._current is not None:
             live = self._current._status().live
             moment = Replay(t, self._current.end, live)
-        processes = processes_of(self._processes, environment, t, ended=not state.live)
+        began = number(mapping(self.meta.get("clock")).get("unix_ns"))
+        processes = processes_of(self._processes, environment, t, ended=not state.live, began=began)
         if state.live and self._current is None:
             processes = self._live_processes.find(processes, self.meta)
         unused = bool(used) and not any(used)

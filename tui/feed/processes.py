@@ -49,6 +49,8 @@ class ProcessNow:
     """Why one of the values is unknown."""
     start: int | None = None
     """Start in clock ticks since boot, where it runs on this machine now; else ``None``."""
+    started_unix: float | None = None
+    """``started`` in Unix seconds, by the clock of where it was recorded."""
     command: str | None = None
     """Its whole command line, in no session: ``/proc`` tells it now. One line, cleaned."""
 
@@ -71,11 +73,12 @@ class ProcessNow:
 
 
 def processes_of(
-    recorded: Processes, environment: str, t: int, *, ended: bool
+    recorded: Processes, environment: str, t: int, *, ended: bool, began: float | None = None
 ) -> tuple[ProcessNow, ...]:
     """The processes at session time ``t`` in nanoseconds, the largest GPU memory first.
 
-    ``ended``: include those that ended in the last minute of the session.
+    ``ended``: include those that ended in the last minute of the session. ``began``: its start on
+    the Unix clock, in nanoseconds.
     """
     uses: dict[int, list[GpuProcessRow]] = {}
     for use in recorded.on_gpus:
@@ -100,6 +103,9 @@ def processes_of(
                 running=row.running,
                 t=t if row.running else row.t,
                 reason=row.reason,
+                started_unix=None
+                if row.started is None or began is None
+                else (began + row.started) / NS,
             )
             processes.append(process)
     for rows in filter(None, uses.values()):  # those that only NVML knows

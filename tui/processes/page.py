@@ -25,7 +25,7 @@ from gpuwatch.tui.processes.table import ProcessActs, ProcessTable
 from gpuwatch.tui.widgets.canvas import Canvas, too_small
 from gpuwatch.tui.widgets.head_rows import title_row, warning_rows
 from gpuwatch.tui.widgets.line import Line, wrap
-from gpuwatch.tui.widgets.process_rows import ORDERS, said_of, unknown_rows
+from gpuwatch.tui.widgets.process_rows import order_title, said_of, unknown_rows
 
 _LOOK_SECONDS = 0.5
 """Between two looks for a newer snapshot."""
@@ -106,7 +106,7 @@ class ProcessScreen(ProcessActs):
             space = max(1, height - len(top) - 1 - len(below))
             rows = 1 + min(space, len(self._table.processes))
             self._table.fit(rows)
-            order = f"{ORDERS[self._table.order].title}"
+            order = order_title(self._table.processes, self._table.order)
             first = self._table.first
             orders = (f"{order}, {first + 1} to {first + rows - 1} ", f"{order} ")
             fitting = [text for text in orders if len(text) < summary.left]
@@ -366,12 +366,15 @@ def _parent(pid: int) -> str:
 
 
 def _started(process: ProcessNow, known: ProcessFacts | None) -> str:
-    if process.started is None:
+    began = process.started_unix if known is None else known.started_unix
+    if began is None or process.started is None:
         return UNKNOWN
-    age = f"{clock_time((process.t - process.started) / NS)} ago"
-    if known is None:
-        return age
-    return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(known.started_unix))}, {age}"
+    local = time.localtime(min(max(began, 0.0), 1e11))  # a foreign file may contain any
+    date = time.strftime("%Y-%m-%d %H:%M:%S", local)
+    # What is over, or shown as it was, did not start so long before now.
+    return (
+        date if known is None else f"{date}, {clock_time((process.t - process.started) / NS)} ago"
+    )
 
 
 def _variables(process: ProcessNow, *, asked: bool) -> list[Told]:

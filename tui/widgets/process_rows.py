@@ -44,6 +44,12 @@ ORDER_TEXT = "sort by GPU memory, GPU time, bandwidth, CPU, memory, age, GPU, us
 """What the key for it does."""
 
 
+def order_title(processes: Sequence[ProcessNow], order: int) -> str:
+    """What ``processes`` are sorted by: in a snapshot by memory, where none is on a GPU."""
+    on_gpus = order or any(process.gpus for process in processes)
+    return ORDERS[order].title if on_gpus else "by memory ↓"
+
+
 def in_order(processes: Sequence[ProcessNow], order: int) -> list[ProcessNow]:
     """Sorted by ``ORDERS[order]``; unknown values come last."""
     key = ORDERS[order].key

@@ -33,7 +33,7 @@ from tests.fake_nvml import FakeDriver
 from ..conftest import Fake
 from ..harness import live, running, screen_text, shows, until
 from ..process_sessions import Made, add
-from ..sessions import GIB, NS, finished
+from ..sessions import GIB, NS, START_UNIX_NS, finished
 
 Make = Callable[..., Path]
 
@@ -257,6 +257,9 @@ def test_the_details_of_another_have_what_was_recorded_and_say_why_no_more(
     over = found(add(session(meta={"result": {"code": 0, "t": 90 * NS}}), made(sleeper)))
     told = dict(details(over))
     assert told["command"] == "python -c" and told["memory"] == "2.00 GiB"
+    began = over.started_unix
+    assert began is not None and began * NS == pytest.approx(START_UNIX_NS + (over.started or 0))
+    assert told["started"] == time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(began))
     for what in ("parent", "directory", "threads"):
         assert told[what] == "—  it is not seen to run on this machine now"
     (hidden,) = processes_of(Processes((), (HIDDEN_USE,)), "bare", NS, ended=False)

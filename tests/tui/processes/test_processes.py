@@ -209,6 +209,17 @@ async def test_o_sorts_by_use_cores_and_memory(session: Make) -> None:
         await shows(pilot, "by GPU memory")
 
 
+async def test_without_a_gpu_the_first_order_is_named_by_what_it_sorts_by(session: Make) -> None:
+    big = Made(50, "a", gpus=(), resident=5 * GIB)
+    async with live(add(session(gpus=0), big, replace(big, pid=60, resident=GIB))) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, "by memory ↓")
+        told = screen_text(app)
+        assert (
+            told.index("     50 ") < told.index("     60 ") and "GPU" not in told.split("user")[1]
+        )
+
+
 def chosen(app: object) -> str:
     """The PID and command of the selected process, as they stand below the table."""
     lines = screen_text(app).splitlines()[:-1]  # type: ignore[arg-type]
