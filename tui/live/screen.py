@@ -32,19 +32,26 @@ from gpuwatch.tui.widgets.page import Row
 
 _LONG_NS = 30 * NS
 """The end of what took longer is heard."""
-_NOT_OF_MACHINES = ("compare", "export", "over", "stop")
+_NOT_OF_MACHINES = ("compare", "compare_alone", "export", "over", "stop")
 
 
 class LiveScreen(TimeTravel, Stopping):
     """Shows one session with a feed of its own."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "leave", "leave", tooltip="leave; a run goes on"),
+        Binding("q", "leave", "leave", tooltip="leave; runs go on"),
         Binding("s", "stop", "stop", tooltip="stop the run, after asking"),
         Binding("escape", "gauges", "back", tooltip="back to the gauges"),
-        Binding("enter", "over", "sessions", tooltip="to the sessions, after the run"),
+        Binding("enter", "over", "home", tooltip="home, to the sessions, after the run"),
         Binding("enter", "open_gpu", "open", tooltip="open the selected GPU"),
         Binding("c", "compare", "compare", tooltip="compare the study, so far while it goes on"),
+        Binding("l", "log", "log", tooltip="the log: both streams, search"),
+        Binding("p", "processes", "processes", tooltip="who uses the GPUs, and how much"),
+        Binding(
+            "o", "roofline", "roofline", tooltip="the run under its compute and bandwidth ceilings"
+        ),
+        Binding("g", "grid", "GPUs", tooltip="all GPUs, and back to one"),
+        Binding("z", "zoom(0)", "zoom", tooltip="length of the history: 10 s, 1 min, 5 min, all"),
         Binding("space", "pause", "pause", tooltip="hold the view, or stop playing"),
         Binding("space", "go_on", "go on", tooltip="on with the view of now"),
         Binding("space", "play", "play", tooltip="play from here"),
@@ -55,20 +62,14 @@ class LiveScreen(TimeTravel, Stopping):
             tooltip="a column of the history back; End returns to now",
         ),
         Binding("end", "to_now", "latest", tooltip="to the end, or to now"),
-        Binding("g", "grid", "GPUs", tooltip="all GPUs, and back to one"),
-        Binding("z", "zoom(0)", "zoom", tooltip="length of the history: 10 s, 1 min, 5 min, all"),
-        Binding("l", "log", "log", tooltip="the log: both streams, search"),
-        Binding("p", "processes", "processes", tooltip="who uses the GPUs, and how much"),
         Binding("m", "metric(1)", "metric", tooltip="pick a metric for a graph; Esc takes it away"),
         Binding(
             "i", "numbers", "numbers", tooltip="every number with its method, source and reason"
         ),
-        Binding(
-            "o", "roofline", "roofline", tooltip="the run under its compute and bandwidth ceilings"
-        ),
         Binding("r", "ranks", "ranks", tooltip="the ranks of the run, and which is slower"),
         Binding("K", "kernels", "kernels", tooltip="which kernels took the time, after the run"),
         Binding("e", "export", "report", tooltip="report of its study, else of the run"),
+        Binding("c", "compare_alone", "compare", show=False, tooltip="compare with another run"),
         Binding("b", "earlier", "before", show=False, tooltip="step times of the run before this"),
         Binding("M", "metric(-1)", "metric before", show=False),
         Binding("minus", "zoom(1)", "longer history", show=False),
@@ -241,7 +242,8 @@ class LiveScreen(TimeTravel, Stopping):
             "gauges": self._view.roofline,
             "back": not self._view.roofline,
             "open_gpu": self._view.grid,
-            "compare": snapshot is None or over or snapshot.place is not None,
+            "compare": snapshot is not None and snapshot.place is not None,
+            "compare_alone": snapshot is not None and over and snapshot.place is None,
             "stop": goes_on and snapshot is not None and not snapshot.machine_only,
             "pause": self._view.playing or (goes_on and not self.travelling and not held),
             "go_on": goes_on and not self.travelling and held,
@@ -410,6 +412,8 @@ class LiveScreen(TimeTravel, Stopping):
         if over or (len(sessions_in(self.path.parent)) > 1 and place(self.path) is not None):
             self.gpuwatch.compare_with_study(self.path)
 
+    action_compare_alone = action_compare
+
     def action_export(self) -> None:
         """Write the report of the study, else of the run."""
         if self.gpuwatch.look.read_only:
@@ -430,7 +434,7 @@ class LiveScreen(TimeTravel, Stopping):
         if self._view.grid:
             self._ask_columns(grid=False)
         elif self._view.metric is not None:
-            self._ask(metric=None)
+            self._ask(metric=None, earlier=False)
         elif self.options.message and not self.travelling:
             self._say("")
         elif self.travelling:

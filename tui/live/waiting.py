@@ -29,7 +29,7 @@ class WaitingScreen(Stopping):
     """Shows what is known of a study's job, and gives way to its first session."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "leave", "leave", tooltip="leave; the study goes on"),
+        Binding("q", "leave", "leave", tooltip="leave; runs go on"),
         Binding("s", "stop", "stop", tooltip="stop the study, after asking"),
         Binding("escape", "back", "sessions", tooltip="to the sessions; the study goes on"),
     ]

@@ -253,7 +253,7 @@ class WritingScreen(CanvasScreen):
         yield self.field
 
 
-_KEYS_WIDTH = 14
+_KEYS_WIDTH = 19
 """Most columns of the names of keys."""
 
 

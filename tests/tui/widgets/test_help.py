@@ -51,7 +51,8 @@ async def test_the_footer_the_help_and_the_palette_know_the_same_keys(session: M
         await pilot.press("question_mark")
         await shows(pilot, "roofline: the run under its compute and bandwidth ceilings")
         assert isinstance(app.screen, HelpScreen)
-        assert "Ctrl+C Ctrl+Q" in screen_text(app)
+        assert " q Ctrl+C Ctrl+Q F10 leave; runs go on\n" in screen_text(app)
+        assert screen_text(app).count("leave; ") == 1
         await pilot.press("question_mark")
         await until(pilot, lambda: not isinstance(app.screen, HelpScreen))
         await pilot.press("ctrl+p")
