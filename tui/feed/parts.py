@@ -86,9 +86,9 @@ def _of_command(meta: Mapping[str, Any], t: int, *, cuda: bool) -> str:
     if waiting.get("for") == "import":
         return f"importing torch, {_seconds(t, since)}"
     if waiting.get("for") == "own lines":
-        return "first steps are there, shown in 5 s"
+        return "counting the first steps"
     if waiting.get("for") == "evaluation":
-        return "models are called, shown in 15 s"
+        return "counting the first calls of a model"
     before = "CUDA or the first step" if cuda else "the first step"
     return f"waiting for {before}, {_seconds(t, since)}"
 

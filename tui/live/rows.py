@@ -31,7 +31,7 @@ from gpuwatch.tui.feed.samples import Window
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, StepShares, StudyRun, StudyStrip, Work
 from gpuwatch.tui.feed.study import DID_NOT_RUN, TO_COME, UNREADABLE
 from gpuwatch.tui.widgets.device_rows import Fields
-from gpuwatch.tui.widgets.gauge_rows import EVENT, GHOST, longest_fitting
+from gpuwatch.tui.widgets.gauge_rows import EVENT, GHOST, is_empty, longest_fitting
 from gpuwatch.tui.widgets.head_rows import MARKS
 from gpuwatch.tui.widgets.line import Line, filled, fit, marked_rows, rule, stream_mark, wrap
 from gpuwatch.tui.widgets.palette import VERDICTS
@@ -80,13 +80,15 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
         elif snapshot.phase:
             return rows
         elif snapshot.status.live:
-            where = "they come from torch, or printed lines (docs/step-lines.md)"
-            row.add(f"{NO_STEPS_YET}: {where}", "muted")
+            row.add(f"{NO_STEPS_YET}: they come from torch, or from printed lines", "muted")
         else:
-            why = f": {work.no_steps}"
-            if any(each.reading.reason == work.no_steps for each in snapshot.gauges):
-                why = " either; step lines tell them: docs/step-lines.md"
-            row.add(clean(f"no throughput, step times or loss{why}"), "muted")
+            why = f": {work.no_steps.partition(': ')[0]}"
+            if any(
+                is_empty(each) and each.reading.reason == work.no_steps for each in snapshot.gauges
+            ):
+                why = " either"  # the reason stands above
+            told = wrap(clean(f"no throughput, step times or loss{why}"), width - 2, 3)
+            return rows + [Line(width).add(f" {text}", "muted") for text in told]
         return [*rows, row]
     fields = Fields(width, 6 if width >= 120 else 3)
     if work.throughput.method is not Method.UNAVAILABLE:
@@ -198,8 +200,6 @@ def event_rows(snapshot: Snapshot, options: Options, width: int, max_rows: int) 
     if device is not None and device.row.kind == "gpu":
         row.add(f"GPU {device.number}: ", "strong")
     text, indent = clean(event.text), row.used
-    if event.kind == "epoch":  # it begins with its number
-        text = f"epoch {text}"
     if cell_len(text) > row.left and max_rows > 1:
         first, *rest = wrap(text, width - indent - 1, max_rows)
         return [row.add(first), *(Line(width).to(indent).add(line) for line in rest)]

@@ -28,7 +28,8 @@ def phase(t: float, *, cuda: bool = False, stepped: bool = False, **meta: Any) -
         ("import", False, "importing torch, 9 s"),
         ("first step", True, "waiting for CUDA or the first step, 9 s"),
         ("first step", False, "waiting for the first step, 9 s"),
-        ("own lines", True, "first steps are there, shown in 5 s"),
+        ("own lines", True, "counting the first steps"),
+        ("evaluation", True, "counting the first calls of a model"),
     ],
 )
 def test_what_a_program_of_ones_own_waits_for_is_said(what: str, cuda: bool, told: str) -> None:

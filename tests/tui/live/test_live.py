@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,6 +78,24 @@ def test_a_failed_run_without_a_reported_error_shows_its_last_words(session: Mak
     text = page_text(session(meta=finished(1), alive=False, log=log))
     assert " ✗ CUDA out of memory (tried 20.00 GiB)" in text.splitlines()[1]
     assert "✗ exit code 1 ━━" in text
+    log = [("stderr", "Traceback"), ("stderr", "RuntimeError: boom")]
+    text = page_text(session("02", meta=finished(1), alive=False, log=log))
+    assert " ✗ exit code 1: RuntimeError: boom" in text and text.count("exit code 1") == 1
+
+
+def test_a_run_without_steps_says_why_and_once(session: Make) -> None:
+    why = "torch was imported, but no optimizer took a step"
+    over = {**finished(), "hook": {"given": True, "text": f"{why}: more of it"}}
+    made: dict[str, Any] = {"kind": "command", "steps": False, "meta": over, "alive": False}
+    text = page_text(session("01", **made, pipes=True, known_card=True), (100, 30))
+    assert f" no throughput, step times or loss: {why}\n" in text
+    text = page_text(session("02", **made, gpus=0), (100, 30))
+    assert f"unavailable: {why}" in text and " no throughput, step times or loss either\n" in text
+
+
+def test_an_epochs_event_is_told_in_the_words_of_the_session(session: Make) -> None:
+    text = page_text(session(events=[(37.0, "epoch", "epoch 8, loss 0.1")]))
+    assert " ◆ at 0:37: epoch 8, loss 0.1\n" in text
 
 
 async def test_space_holds_the_view_and_lets_it_go(session: Make) -> None:
@@ -258,7 +277,9 @@ async def test_c_compares_with_the_study(session: Make) -> None:
 
 
 async def test_c_without_a_study_asks_for_another_session(session: Make, fake: Fake) -> None:
-    async with live(session(meta=finished(), alive=False)) as (_, pilot):
+    async with live(session(meta=finished(), alive=False)) as (app, pilot):
+        await shows(pilot, "l log  p processes  o roofline  z zoom")
+        assert "c compare" not in screen_text(app)
         await pilot.press("c")
         await shows(pilot, "mark another session")
 
