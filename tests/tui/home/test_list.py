@@ -243,15 +243,23 @@ def test_figures_stand_in_their_columns_and_what_no_row_has_takes_none() -> None
 
 @pytest.mark.parametrize("width", [100, 120, 160, 200])
 def test_why_a_run_failed_stands_in_place_of_its_figures(width: int) -> None:
-    head, *rows = text(RUNS, width)
-    assert "result" not in head, "no heading behind the start of its text"
-    row = next(row for row in rows if "✗ failed" in row)
+    row = next(row for row in text(RUNS, width) if "✗ failed" in row)
     folder = f"{OUT.path.parent.name} +" if width == 200 else ""
     assert re.search(rf"bare +{folder}CUDA out of memory \(tried 20.00 GiB\) ", row)
     assert "5.00 ms" not in row
     assert "1:30" in row
     told = ["".join(part for part, _ in row.spans()) for row in details(Item(entry=OUT), 120, 3)]
     assert told == [f" ✗ exit code 1: {OUT.reason}"]
+
+
+def test_no_heading_stands_behind_the_start_of_why_a_run_failed() -> None:
+    why = f"exit code 1: RuntimeError: {'boom ' * 12}"
+    of = Listed((replace(OUT, failure=why), FAST)), Listed((replace(OUT, failure=why),))
+    (head, *_), (alone, *_) = (text(listed, 200) for listed in of)
+    assert "step" in head and "result" not in head and "result" not in alone
+    unknown = replace(OUT, failure=why, step_median_seconds=None, samples_per_second=None)
+    head, row = text(Listed((unknown,)), 200)
+    assert head.index("result") == row.index("exit code 1")
 
 
 def test_the_foot_has_a_long_command_whole() -> None:
