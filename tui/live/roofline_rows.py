@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from rich.cells import cell_len
-
 from gpuwatch.analysis.hardware.ceilings import Ceiling
 from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, Point
 from gpuwatch.analysis.hardware.program import IMPORTED, MACHINE
@@ -115,14 +113,15 @@ def _legend(mark: str, name: str, roofline: Roofline, width: int) -> Line:
     most = "≤" if point.method is Method.BOUND else ""
     intensity, rate = quantity(point.intensity, "FLOP/By"), si(point.rate, "FLOP/s")
     row.add(f"{most}{intensity}  {most}{rate}", "strong")
-    details = f"  {point.method.value}, {_BYTES.get(point.bytes_kind, point.bytes_kind)}"
+    method = f"  {point.method.value}"
+    details = f"{method}, {_BYTES.get(point.bytes_kind, point.bytes_kind)}"
     ceiling = roofline.ceilings.get(roofline.data_type or "")
-    share = (
-        ""
-        if ceiling is None
-        else f"; {percent(point.rate / ceiling.value)} of {clean(ceiling.text)}"
+    share = roofline.share_of_roof(point) or (
+        ceiling and f"{percent(point.rate / ceiling.value)} of {clean(ceiling.text)}"
     )
-    return row.add(details + share if cell_len(details + share) <= row.left else details, "muted")
+    short = (share or "").partition(", ")[0]
+    texts = (f"{details}; {share}", f"{method}; {short}") if share else ()
+    return row.add(longest_fitting((*texts, details), row.left), "muted")
 
 
 def _verdict(roofline: Roofline, width: int) -> list[Line]:

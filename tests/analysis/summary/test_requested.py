@@ -40,8 +40,8 @@ def shown(cli: Cli, tmp_path: Path, variables: dict[str, str]) -> str:
 def test_what_a_job_was_given_stands_beside_what_the_run_used(cli: Cli, tmp_path: Path) -> None:
     told = shown(cli, tmp_path, JOB)
     found = re.search(
-        r"used of what was given: ([\d.]+) of 16 cores, on average; (\d+) MiB of 64.0 GiB host memory, "
-        r"the most that was sampled; (\d+):(\d+) of 1d 02:00 time",
+        r"used of what was given: ([\d.]+) of 16 cores, on average; (\d+) MiB of 64.0 GiB "
+        r"host memory, the most that was sampled; (\d+):(\d+) of 1d 02:00 time",
         told,
     )
     assert found, told

@@ -17,8 +17,9 @@ from gpuwatch.analysis.hardware.ceilings import (
     Ceiling,
     Missing,
 )
-from gpuwatch.analysis.hardware.points import Point, Rates, points_of
+from gpuwatch.analysis.hardware.points import ALGORITHMIC, Point, Rates, points_of
 from gpuwatch.analysis.hardware.program import Program, no_point
+from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 
@@ -49,6 +50,15 @@ class Roofline:
         """The compute ceilings in FLOP/s, highest first."""
         ceilings = (ceiling for ceiling in self.ceilings.values() if ceiling.unit == "FLOP/s")
         return tuple(sorted(ceilings, key=lambda ceiling: -ceiling.value))
+
+    def share_of_roof(self, point: Point) -> str | None:
+        """``39 % of the roof there, 299 TFLOP/s``: how far up to the lower roof a point is;
+        ``None``: a roof is not known, or its bytes were not measured."""
+        compute, bandwidth = self.ceilings.get(self.data_type or ""), self.bandwidth
+        if compute is None or bandwidth is None or point.bytes_kind == ALGORITHMIC:
+            return None
+        roof = min(point.intensity * bandwidth.value, compute.value)
+        return f"{units.percent(point.rate / roof)} of the roof there, {units.si(roof, 'FLOP/s')}"
 
     @property
     def missing(self) -> str | None:
