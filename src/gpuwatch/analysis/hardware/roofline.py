@@ -53,9 +53,10 @@ class Roofline:
 
     def share_of_roof(self, point: Point) -> str | None:
         """``39 % of the roof there, 299 TFLOP/s``: how far up to the lower roof a point is;
-        ``None``: a roof is not known, or its bytes were not measured."""
+        ``None``: a roof is not known, it is a bound, or its bytes were not measured."""
         compute, bandwidth = self.ceilings.get(self.data_type or ""), self.bandwidth
-        if compute is None or bandwidth is None or point.bytes_kind == ALGORITHMIC:
+        untold = point.bytes_kind == ALGORITHMIC or point.method is Method.BOUND
+        if compute is None or bandwidth is None or untold:
             return None
         roof = min(point.intensity * bandwidth.value, compute.value)
         return f"{units.percent(point.rate / roof)} of the roof there, {units.si(roof, 'FLOP/s')}"
