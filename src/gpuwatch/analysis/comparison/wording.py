@@ -397,7 +397,7 @@ def _conditions(
             by = units.percent(verdict.noise)
             ends = f"the ends of the interval differ by a factor of {factor:,.0f}"
             yield f"Too noisy for a figure: one run varies by {by}, and {ends}."
-    if metric == WHOLE_RUN and verdict.kind is not Kind.INVALID:
+    if metric == WHOLE_RUN and verdict.kind is not Kind.INVALID and verdict.pairs:
         yield "Start-up included."
 
 

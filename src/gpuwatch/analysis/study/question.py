@@ -393,7 +393,7 @@ def _notes(
         notes.append(
             f"{first} gave no value: the others are compared with {sides[base].cell.label}"
         )
-    if metric == WHOLE_RUN and len(sides) > 1:
+    if metric == WHOLE_RUN and len(sides) > 1 and any(side.values for side in sides):
         notes.append("no run reports steps: whole runs are compared, start-up included")
     for side in sides:
         notes += [side.cell.lack.text] if side.cell.lack else []

@@ -13,6 +13,7 @@ from gpuwatch.analysis.study.grouping import grouped_cases, had_no_turn, planned
 from gpuwatch.analysis.study.notes import ONE_RUN_EACH, design, judged
 from gpuwatch.analysis.study.overall import noise_floors, overalls, sweeps
 from gpuwatch.analysis.study.question import question_of
+from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.load import disturbances
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import mapping
@@ -127,7 +128,7 @@ def study_result(
             *ended,
             *(() if plan is None else far_apart(sessions, plan)),
             *_notes(plan, cases, questions, strangers),
-            *disturbances(judged(questions)),
+            *disturbances([each for each in judged(questions) if sound(each)]),
         ),
         sessions=tuple(read.summary for read in ordered),
         notices=tuple(

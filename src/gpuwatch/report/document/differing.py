@@ -69,6 +69,8 @@ def of_question(question: Question) -> Section:
         "their 95 % intervals (of the judged the verdict's), which exclude 0, as one in twenty "
         "does by chance; without blocks the runs do not overlap"
     )
+    if not any(change for row in question.table for change in row.changes or ()):
+        told = "" if len(labels) < 2 else "without a verdict: values are medians of runs"
     verdicts = {each.other: each.verdict for each in question.contrasts}
     every = range(len(labels))
     return _differing(

@@ -190,7 +190,8 @@ def cautions(result: StudyResult, where: str = "in the report") -> list[str]:
     if one_by_one(result):
         shown += [each.end for each in result.sessions]
         shown += [f"{run_names(result)[e.path]}: {e.end}" for e in result.sessions]
-    found = [each for each in doubts(result) if each not in shown]
+    said = " ".join(shown).casefold()
+    found = [each for each in doubts(result) if each.casefold() not in said]
     if len(found) > _MOST_DOUBTS:
         rest = len(found) - _MOST_DOUBTS + 1
         found = [*found[: _MOST_DOUBTS - 1], f"{rest} more notes {where}"]
