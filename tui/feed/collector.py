@@ -14,6 +14,7 @@ from typing import Any
 
 from gpuwatch.analysis.hardware.bound import UNKNOWN
 from gpuwatch.analysis.hardware.profile import why_none
+from gpuwatch.analysis.samples.window import spent
 from gpuwatch.analysis.summary.failure import command_of, in_few_words, reason_of
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import LONGEST_INTERVAL, SHORTEST_INTERVAL, mapping, number
@@ -121,7 +122,7 @@ class Collector:
         self._all_read = False
         """Whether older step lines are read, so that the rest may be."""
         self._means: dict[tuple[int, int, int], float | None] = {}
-        """Of a run that is over: means by channel, start and end."""
+        """Of a run that is over: means, and peaks of memory, by channel, start and end."""
         self._bound_at: tuple[object, str] = None, ""
         """When it was over, and what bounded it."""
         self._read_channels()
@@ -188,6 +189,7 @@ class Collector:
         path = self.reader.path
         state = self._status()
         t = self._now(state)
+        took = None if state.live else spent(self.meta, "real_seconds")
         kind = text(self.meta, "workload", "kind")
         present, timed = self._current or self, (self._current or self)._steps.timed
         shown = window(t, view.seconds or None, view.columns, ended=not state.live)
@@ -258,6 +260,7 @@ class Collector:
             machine_only=kind == "machine",
             imported=kind == "import",
             t=t,
+            seconds=t / NS if took is None else round(took),
             devices=devices,
             selected=selected,
             off_gpus=off_gpus,
@@ -347,16 +350,22 @@ class Collector:
         return last
 
     def _reading(self, channel: ChannelRow, over: Period | None) -> Reading:
-        """The newest value, or the mean ``over`` a period where the metric has one."""
+        """The newest value, or the mean ``over`` a period where it has one; of memory the most."""
         if channel.id in self._constant:
             return self._constant[channel.id]
         counted = channel.unit.startswith("{") and channel.unit != "{thread}"  # of the load
         if over is not None and not counted:
-            key = channel.id, over.start, over.end
-            if key not in self._means:
-                series = self._series.get((channel.device, channel.metric), NOTHING)
-                self._means[key] = series.mean(over.start, over.end)
-            return Reading(self._means[key], channel.method, channel.reason, channel.source)
+            key, of = (channel.id, over.start, over.end), (channel.device, channel.metric)
+            # The mean of a level says neither what was needed nor what was left.
+            level = channel.unit == "By" and channel.kind == "gauge"
+            if key not in self._means and level:
+                found = self.reader.highest(channel.metric, [channel.device], *key[1:])
+                self._means[key] = found.get(channel.device)
+            elif key not in self._means:
+                self._means[key] = self._series.get(of, NOTHING).mean(*key[1:])
+            value = self._means[key]
+            peak = level and value is not None
+            return Reading(value, channel.method, channel.reason, channel.source, peak=peak)
         counter = channel.kind == "counter"
         sample = self._ticks.rate(channel.id) if counter else self._ticks.latest(channel.id)
         # Slow metrics are sampled less often than every tick; an older value is outdated.

@@ -279,7 +279,7 @@ def _gauge(
     if sources.live or method is Method.UNAVAILABLE or (lost and not known):
         return gauge
     (start, end, period), covered = sources.period, None
-    value = history.mean(start, end)
+    value = reading.value if reading.peak else history.mean(start, end)
     if lost:
         value, period, covered = sum(known) / len(known), "", len(known) / len(columns)
     elif value is None:

@@ -20,6 +20,8 @@ from gpuwatch.session.reading.status import process_id
 from gpuwatch.session.rows import GpuProcessRow, Processes
 from gpuwatch.session.schema import MOST_PROCESSES
 
+_OVER = "the run is over, and how busy the process was is known of its last second alone"
+
 
 @dataclass(frozen=True)
 class ProcessNow:
@@ -77,8 +79,8 @@ def processes_of(
 ) -> tuple[ProcessNow, ...]:
     """The processes at session time ``t`` in nanoseconds, the largest GPU memory first.
 
-    ``ended``: include those that ended in the last minute of the session. ``began``: its start on
-    the Unix clock, in nanoseconds.
+    ``ended``: include those that ended in the session's last minute; none is told to be busy.
+    ``began``: its start on the Unix clock, in nanoseconds.
     """
     uses: dict[int, list[GpuProcessRow]] = {}
     for use in recorded.on_gpus:
@@ -124,7 +126,13 @@ def processes_of(
             reason=rows[-1].reason or "unknown: the process is not in /proc",
         )
         processes.append(process)
-    return tuple(sorted(processes, key=_sort_key))
+    processes.sort(key=_sort_key)
+    return tuple(map(_without_use, processes) if ended else processes)
+
+
+def _without_use(process: ProcessNow) -> ProcessNow:
+    gpus = tuple(replace(use, share=None, memory_share=None) for use in process.gpus)
+    return replace(process, gpus=gpus, cores=None, reason=process.reason or _OVER)
 
 
 def may_be_truncated(processes: Sequence[ProcessNow]) -> bool:

@@ -79,8 +79,12 @@ class Reading(NamedTuple):
     source: str = ""
     earlier_method: Method = Method.UNAVAILABLE
     """Method of an unavailable value while it was available."""
+    peak: bool = False
+    """Whether it is the highest value of a run that is over, not a mean."""
 
 
+_MEMORY = {"cpu": "hw.memory.usage", "workload": "process.memory.usage"}
+"""What tells the memory in use, by kind of device."""
 MISSING = Reading(None, Method.UNAVAILABLE, "not recorded")
 
 
@@ -159,9 +163,18 @@ class DeviceNow:
         return f"CPU  {name}" + (f", {cores:.0f} cores" if cores else "")
 
     @property
+    def _in_use(self) -> Reading:
+        return self.get(_MEMORY.get(self.row.kind, "hw.gpu.memory.usage"))
+
+    @property
     def memory_used(self) -> float | None:
-        """Bytes in use of a GPU's memory, or the host's; ``None``: unknown."""
-        return self.value("hw.memory.usage" if self.row.kind == "cpu" else "hw.gpu.memory.usage")
+        """Bytes in use of a GPU's memory, the host's or by the workload; ``None``: unknown."""
+        return self._in_use.value
+
+    @property
+    def peak(self) -> str:
+        """What stands before the name of that: ``peak `` of a run that is over."""
+        return "peak " * self._in_use.peak
 
     @property
     def memory_total(self) -> float | None:
@@ -354,6 +367,8 @@ class Snapshot:
     """Whether the session is an imported profile, without samples and steps."""
     t: int
     """Session time of the newest record in nanoseconds."""
+    seconds: float
+    """The same; of a run that is over how long it took, as lists and ``gpuwatch show`` have it."""
     devices: tuple[DeviceNow, ...]
     selected: str | None
     """Id of the device that the gauges show."""

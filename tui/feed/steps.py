@@ -420,7 +420,7 @@ class Steps:
             if last.warmup:
                 total = warmup_steps or None
         silence = self.silence(t) if live else None
-        durations: Sequence[float] = self._durations()[-_MAX_STEPS:]
+        durations: Sequence[float] = self._durations()
         if not live and not self._writers:
             times, reason = times_of(self._all_timed())
             durations = times if reason is None else ()

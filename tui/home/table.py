@@ -251,7 +251,7 @@ COLUMNS = (
     Column("result", _result, (0, 24, 24, 44, 44, 120), least=0),
     Column(
         "elapsed",
-        lambda item: UNKNOWN if item.elapsed is None else clock_time(item.elapsed),
+        lambda item: UNKNOWN if item.elapsed is None else clock_time(round(item.elapsed)),
         (10,),
         right=True,
         goes=7,

@@ -171,7 +171,7 @@ def _processes(snapshot: Snapshot, width: int, spare: int) -> list[Line]:
         return []
     gpu = next((gpu.row.id for gpu in snapshot.gpus if gpu.row.id == snapshot.selected), None)
     rows = process_rows(snapshot.processes, width, max_rows, selected=gpu)
-    last = ", as they were sampled last" if snapshot.means else ""
+    last = "" if snapshot.status.live else ", as sampled last"
     return [rule(f"processes{last}", width), *rows] if rows else []
 
 
@@ -365,7 +365,8 @@ def _panel(panel: Panel, selected: bool, grid: Layout, mark_used: bool) -> list[
     head.add(f" {fit(name, head.left - 1)}", "text" if panel.problem else "muted")
     device, use = panel.device, panel.device.value("hw.gpu.utilization")
     _bar(rows[1].add(" util.").to(9), use, f"{percent(use):>14}", "utilization")
-    _bar(rows[2].add(" memory").to(9), device.memory_share, f"{device.memory:>14}", "progress")
+    memory = f" {device.peak + device.memory:>13}"
+    _bar(rows[2].add(" memory").to(9), device.memory_share, memory, "progress")
     degrees = number(device.value("hw.gpu.temperature"), "°C")
     fields = [_bandwidth(panel), ("", f"{power_text(device):<9}"), ("", degrees)]
     rows[3].add(" ").join(_fitting(fields, width - 1))

@@ -35,13 +35,11 @@ from gpuwatch.tui.feed.snapshot import TIMED, Alert, DeviceNow, Gauge, Snapshot,
 from gpuwatch.tui.feed.study import goes_on, upcoming_runs
 from gpuwatch.tui.messages import farewell
 
-_MEMORY = {"gpu": "hw.gpu.memory.usage", "cpu": "hw.memory.usage"}
-
 
 def status_line(snapshot: Snapshot) -> str:
     """One snapshot: time, state, progress, the gauges, the devices of the run."""
     state = snapshot.status.state.value
-    parts = [f"{clock_time(snapshot.t / NS)} {state}"]
+    parts = [f"{clock_time(snapshot.seconds)} {state}"]
     if snapshot.phase:
         parts.append(clean(snapshot.phase))
     if snapshot.silent_seconds is not None:
@@ -75,8 +73,7 @@ def warning_lines(alerts: Sequence[Alert], before: Sequence[Alert]) -> list[str]
 
 def end_lines(snapshot: Snapshot) -> list[str]:
     """How a run ended, with its error and a hint."""
-    duration = clock_time(snapshot.t / NS)
-    lines = [f"the run is over after {duration}: {clean(snapshot.status.text)}"]
+    lines = [f"the run is over after {clock_time(snapshot.seconds)}: {clean(snapshot.status.text)}"]
     if snapshot.trouble is not None:
         lines.append(f"error: {clean(snapshot.trouble.text)}")
         if snapshot.trouble.hint:
@@ -126,10 +123,10 @@ def _device(device: DeviceNow) -> str:
     utilization = device.value(f"hw.{kind}.utilization")
     if utilization is not None:
         parts.append(percent(utilization))
-    used, total = device.value(_MEMORY.get(kind, "")), device.memory_total
+    used, total = device.memory_used, device.memory_total
     if used is not None:
         of = "" if total is None else f" of {' '.join(binary_parts(total))}"
-        parts.append(f"memory {' '.join(binary_parts(used))}{of}")
+        parts.append(f"{device.peak}memory {' '.join(binary_parts(used))}{of}")
     watts = device.value(f"hw.{kind}.power")
     if watts is not None:
         limit = device.attribute("power.limit")

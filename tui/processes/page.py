@@ -190,7 +190,7 @@ def _summary(snapshot: Snapshot, width: int) -> Line:
     if not snapshot.machine_only:
         row.add(f", {least}{own} of the run")
     if not snapshot.status.live:
-        row.add(", as of the last minute", "muted")
+        row.add(", as sampled last", "muted")
     return row
 
 
@@ -340,7 +340,7 @@ def details(process: ProcessNow) -> list[Told]:
         ("started", _started(process, known)),
         ("directory", _NOT_HERE if known is None else clean(known.directory or _NOT_OURS)),
         ("threads", _NOT_HERE if known is None else str(known.threads)),
-        ("CPU", UNKNOWN if process.cores is None else f"{100 * process.cores:.0f} % of one core"),
+        ("CPU", percent(process.cores, whole=True) + " of one core" * (process.cores is not None)),
         ("memory", binary(process.resident)),
         *_gpus(process),
         *([("", f"{UNKNOWN}  {clean(process.reason)}")] if process.reason else []),
@@ -350,7 +350,7 @@ def details(process: ProcessNow) -> list[Told]:
 def _gpus(process: ProcessNow) -> Iterator[Told]:
     for use in process.gpus:
         name = f"GPU {clean(use.device).removeprefix('gpu')}"
-        text = f"memory {binary(use.bytes)}, SM {percent(use.share)}"
+        text = f"memory {binary(use.bytes)}, GPU {percent(use.share)}"
         text += f", bandwidth {percent(use.memory_share)} of the time"
         yield name, text
         if use.reason:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.units import UNKNOWN, digits, memory_usage, number, percent, si
+from gpuwatch.core.units import UNKNOWN, digits, number, percent, si
 from gpuwatch.tui.feed.snapshot import DeviceNow, Snapshot
 from gpuwatch.tui.widgets.line import Line
 
@@ -65,7 +65,7 @@ def grid_rows(
 def gpu_cell(gpu: DeviceNow, selected: bool, width: int, mark_used: bool) -> Line:
     """One GPU in a row: utilization as a bar, and what fits of memory, power and temperature."""
     utilization = gpu.value("hw.gpu.utilization")
-    memory = gpu.memory
+    memory = gpu.peak + gpu.memory
     watts = number(gpu.value("hw.gpu.power"), "W")
     degrees = number(gpu.value("hw.gpu.temperature"), "°C")
     line = Line(width)
@@ -80,8 +80,8 @@ def gpu_cell(gpu: DeviceNow, selected: bool, width: int, mark_used: bool) -> Lin
 
 
 class Fields:
-    """Named numbers in columns of equal width; a long number shifts the next one, and a row that
-    is too long is not aligned."""
+    """Named numbers in columns of equal width; a long number shifts the next one, a row that is
+    too long is not aligned, and has no number in part."""
 
     def __init__(self, width: int, per_row: int) -> None:
         self._width = width
@@ -97,8 +97,10 @@ class Fields:
         lines = []
         for first in range(0, len(self._fields), self._per_row):
             fields = self._fields[first : first + self._per_row]
-            line = self._row(fields, step)
-            lines.append(line if line.used <= self._width else self._row(fields, 0))
+            lines.append(self._row(fields, step))
+            while lines[-1].used > self._width and fields:
+                lines[-1] = self._row(fields, 0)
+                fields = fields[:-1]
         return [Line(self._width).join(line) for line in lines]
 
     def _row(self, fields: Sequence[tuple[str, str]], step: int) -> Line:
@@ -114,7 +116,7 @@ def detail_rows(device: DeviceNow, width: int) -> list[Line]:
     """Memory, power, temperature (and fans), clocks and PCIe of a device, in one or two rows."""
     fields = Fields(width, 6 if width >= _SIX_COLUMNS else 3)
     if device.row.kind == "cpu":
-        fields.add("memory", device.memory)
+        fields.add(f"{device.peak}memory", device.memory)
         for name, metric, unit in (("clock", "frequency", "Hz"), ("power", "power", "W")):
             reading = device.get(f"hw.cpu.{metric}")
             if reading.method is not Method.UNAVAILABLE:
@@ -125,7 +127,7 @@ def detail_rows(device: DeviceNow, width: int) -> list[Line]:
     fan = device.value("hw.gpu.fan.speed_ratio")
     if fan is not None:
         temperature += f" fan {percent(fan)}"
-    fields.add("memory", device.memory).add("power", power_text(device))
+    fields.add(f"{device.peak}memory", device.memory).add("power", power_text(device))
     fields.add("temp" if short else "temperature", temperature)
     fields.add("SM" if short else "SM clock", si(device.value("hw.gpu.clock.sm"), "Hz"))
     fields.add("mem" if short else "memory clock", si(device.value("hw.gpu.clock.memory"), "Hz"))
@@ -163,7 +165,7 @@ def activity_row(device: DeviceNow, width: int) -> Line | None:
         return None
     row = Line(width).add(" ")
     for name, value in known:
-        shown = UNKNOWN if value is None else f"{value * 100:.0f} %"
+        shown = percent(value, whole=width < _SIX_COLUMNS)
         if len(name) + len(shown) + 2 > row.left:
             break
         row.add(f"{name} ", "muted").add(shown, "muted" if value is None else "strong").add("  ")
@@ -180,13 +182,12 @@ def host_row(snapshot: Snapshot, width: int) -> Line | None:
     fields = Fields(width, 6 if width >= 120 else 3)
     if cpu is not None:
         fields.add("host CPU", percent(cpu.value("hw.cpu.utilization")))
-        fields.add("host memory", cpu.memory)
+        fields.add(f"{cpu.peak}host memory", cpu.memory)
     if process is not None:
         cores = process.value("process.cpu.time")
         fields.add("process", UNKNOWN if cores is None else f"{digits(cores)} cores")
         if width >= 120:
-            memory = process.value("process.memory.usage")
-            fields.add("resident", memory_usage(memory, None))
+            fields.add(f"{process.peak}resident", process.memory)
             for way in ("read", "write"):
                 reading = process.get(f"process.io.{way}")
                 if reading.method is not Method.UNAVAILABLE:

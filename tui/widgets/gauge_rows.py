@@ -189,12 +189,13 @@ def badge(gauge: Gauge, width: int) -> str:
 
 
 def mean_text(gauge: Gauge) -> str:
-    """``timed steps, mean``, ``mean of the last 10 s``; empty: the value is no mean."""
+    """``timed steps, mean``, ``peak of the last 10 s``; empty: the value is of now."""
     if not gauge.mean:
         return ""
+    word = "peak" if gauge.reading.peak else "mean"
     if gauge.period.startswith("last"):
-        return f"mean of the {gauge.period}"
-    return f"{gauge.period}, mean" if gauge.period else "mean"
+        return f"{word} of the {gauge.period}"
+    return f"{gauge.period}, {word}" if gauge.period else word
 
 
 def _parts(gauge: Gauge, mean: str) -> str:

@@ -63,7 +63,7 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
     if snapshot.phase:
         end.append((f", {snapshot.phase}", "muted"))
     # Of another moment the row below says which.
-    end.append((f"  {clock_time(snapshot.t / NS)} " if snapshot.replay is None else " ", "strong"))
+    end.append((f"  {clock_time(snapshot.seconds)} " if snapshot.replay is None else " ", "strong"))
     if snapshot.machine_only and snapshot.status.live:
         end = []  # nothing runs that is watched, and it is of now
     if snapshot.place is not None:
@@ -190,7 +190,8 @@ def _sides(snapshot: Snapshot, width: int) -> tuple[Line, Line]:
     if replay is not None:
         whole = clock_time(replay.length_ns / NS)
         at = f"{clock_time(replay.position_ns / NS):>{len(whole)}}"
-        return left.add(f"at {at} ", "strong").add(f"of {whole} ", "muted"), right
+        recorded = "recorded " * (width >= 72)  # from before the run on, to after a profile
+        return left.add(f"at {at} ", "strong").add(f"of {whole} {recorded}", "muted"), right
     mark, role = MARKS[snapshot.status.state]
     if text := _end(snapshot, left.left - right.used - _LEAST_BAR - 3):
         left.add(f"{mark} ", role)

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from gpuwatch.analysis.hardware.profile import Counters, tool_name
 from gpuwatch.core.metrics import CATALOGUE, Method, reading_of
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import NS, bounded, clock_time, quantity, si
+from gpuwatch.core.units import bounded, clock_time, quantity, si
 from gpuwatch.tui.feed.snapshot import DeviceNow, Gauge, Reading, Snapshot
 from gpuwatch.tui.widgets.base_screen import Field, WritingScreen
 from gpuwatch.tui.widgets.gauge_rows import is_cache_reuse, mean_text, share_texts
@@ -141,7 +141,7 @@ def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
         rows += [(("", "text"),), *counter_rows(snapshot.counters, width)]
     order = {name: index for index, name in enumerate(CATALOGUE)}
     kinds = {"gpu": 0, "cpu": 1, "workload": 2}
-    means = f", mean of the {snapshot.means}" if snapshot.means else ""
+    means = f", mean of the {snapshot.means}, of memory the peak" if snapshot.means else ""
     for device in sorted(snapshot.devices, key=lambda item: kinds.get(item.row.kind, 3)):
         rows += [(("", "text"),)] if rows else []
         known = device.row.kind in ("gpu", "cpu")
@@ -306,4 +306,4 @@ class SnapshotPage(PageScreen):
         if shown.machine_only and shown.goes_on and shown.replay is None:
             return f"{self._what} now"
         moment = age_text(shown)
-        return f"{self._what} at {clock_time(shown.t / NS)}" + (f", {moment}" if moment else "")
+        return f"{self._what} at {clock_time(shown.seconds)}" + (f", {moment}" if moment else "")

@@ -170,13 +170,13 @@ def _columns(processes: Sequence[ProcessNow], width: int) -> list[_Column]:
         _Column("PID", 7, 0, lambda each: str(each.pid)),
         _Column("user", 0, 0, _user),
         _Column("GPU mem", size, 0, gpu_memory, "strong"),
-        _Column("SM %", 6, 0, lambda each: _on_gpu(each, each.gpu_share)),
+        _Column("GPU %", 6, 0, lambda each: _on_gpu(each, each.gpu_share)),
         _Column("mem %", 6, 90, lambda each: _on_gpu(each, each.memory_share)),
         _Column("CPU %", 6, 70, _cpu),
         _Column("memory", size, 76, lambda each: _size(each.resident, tight)),
         _Column("age", 9, _SPACIOUS, _age),
     ]
-    empty = {"GPU", "GPU mem", "SM %", "mem %"} if not any(map(_gpus, processes)) else set()
+    empty = {"GPU", "GPU mem", "GPU %", "mem %"} if not any(map(_gpus, processes)) else set()
     if all(each.memory_share is None for each in processes):
         empty.add("mem %")
     shown = [
@@ -258,4 +258,4 @@ def _age(process: ProcessNow) -> str:
 
 def _cpu(process: ProcessNow) -> str:
     """In percent of one core, as top writes it."""
-    return UNKNOWN if process.cores is None else f"{100 * process.cores:.0f}"
+    return percent(process.cores, whole=True).removesuffix(" %")

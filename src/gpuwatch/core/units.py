@@ -107,10 +107,13 @@ def memory_usage(used: float | None, total: float | None) -> str:
     return f"{digits(used / 1024 ** _BINARY.index(unit))}/{number} {unit}"
 
 
-def percent(fraction: float | None) -> str:
+def percent(fraction: float | None, *, whole: bool = False) -> str:
+    """``87 %``, ``3.2 %``, ``<0.1 %``; ``whole``: without decimals, ``3 %``, ``<1 %``."""
     if fraction is None or not math.isfinite(fraction):
         return UNKNOWN
     value = fraction * 100
+    if whole:
+        return "<1 %" if 0 < value < 0.5 else f"{value:.0f} %"
     if 0 < value < 0.05:
         return "<0.1 %"
     return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:.0f} %"

@@ -51,7 +51,7 @@ class RunInPart:
         """``finished after 0:12, 100 steps, median 10.2 ms``."""
         words = [self.status]
         if self.seconds is not None:
-            words[0] += f" after {units.clock_time(self.seconds)}"
+            words[0] += f" after {units.clock_time(round(self.seconds))}"
         if self.steps is not None:
             words.append(units.counted(self.steps, "step"))
         if self.step_median_seconds is not None:

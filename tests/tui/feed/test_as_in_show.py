@@ -38,17 +38,24 @@ def test_every_figure_of_a_recorded_card(name: str) -> None:
         "throughput in lists": (listed.samples_per_second, steps.samples_per_second),
         "MFU in lists": (listed.mfu, of.mfu.value),
         "loss": (work.loss, steps.last_loss),
+        "elapsed in lists": (listed.seconds, summary.timing.real_seconds),
+        "elapsed in the title": (found.seconds, round(listed.seconds or 0)),
     }
     for device in found.devices:
         for metric, reading in device.readings.items():
             described = summary.metrics[metric]
             if described.unit.startswith("{") or CATALOGUE[metric].kind is not Kind.GAUGE:
                 continue
-            pairs[f"{metric} of {device.row.id}"] = reading.value, described.mean
+            memory = described.unit == "By"
+            assert reading.peak == (memory and reading.value is not None), metric
+            shown = described.max if memory else described.mean
+            pairs[f"{metric} of {device.row.id}"] = reading.value, shown
+            if metric == "process.gpu.memory.usage":
+                pairs["peak GPU memory"] = reading.value, summary.peak_gpu_memory.value
     phases = {name: seconds for name, seconds in steps.phases.items() if seconds}
     for phase, share in () if found.shares is None else found.shares.parts:
         pairs[phase] = share, phases[phase] / sum(phases.values())
-    assert len(pairs) > 30
+    assert len(pairs) > 30 and pairs["peak GPU memory"][0]
     for figure, (one, other) in pairs.items():
         assert one == (None if other is None else pytest.approx(other)), figure
     assert gauges["flops"].value is not None

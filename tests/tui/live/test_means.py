@@ -7,17 +7,23 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.analysis.summary.listing import listing
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, View
-from gpuwatch.tui.plain.plain import status_line
+from gpuwatch.tui.home.items import Item
+from gpuwatch.tui.home.table import COLUMNS
+from gpuwatch.tui.live.page import page_of
+from gpuwatch.tui.live.rows import Options
+from gpuwatch.tui.plain.plain import end_lines, status_line
 from gpuwatch.tui.widgets.gauge_rows import badge
+from gpuwatch.tui.widgets.head_rows import position_row
 
 from ..harness import live, screen_text, shows
-from ..sessions import finished
-from ..snapshots_of import numbers_text, page_text
+from ..sessions import GIB, NS, finished
+from ..snapshots_of import numbers_text, page_text, snapshot_of, texts
 from .test_follow import end
 
 Make = Callable[..., Path]
@@ -69,14 +75,35 @@ def test_of_a_run_that_is_over_every_value_is_the_mean_that_show_gives(session: 
     assert text.count("means and history: timed steps") == 1
     many = page_text(session("02", gpus=4, meta=finished(), alive=False), (80, 24))
     assert "Tab for the next" in many and "means: timed steps" in many
-    assert "NVIDIA H100 80GB HBM3, mean of the timed steps" in numbers_text(path, 120)
+    assert "80GB HBM3, mean of the timed steps, of memory the peak" in numbers_text(path, 120)
     with SessionReader(path) as reader:
         metrics = next(each.metrics for each in summarise(reader).devices if each.id == "gpu0")
     device = shown(path, View(seconds=TIMED)).device("gpu0")
     assert device is not None and device.value("hw.gpu.temperature") != 62
-    for name in ("hw.gpu.power", "hw.gpu.temperature", "hw.gpu.memory.usage"):
+    for name in ("hw.gpu.power", "hw.gpu.temperature"):
         assert device.value(name) == pytest.approx(metrics[name].mean, rel=0.01), name
     assert "mean:" not in page_text(session("02-bare"), (120, 40))
+
+
+def test_of_memory_it_is_the_most_of_the_same_time_and_says_so(session: Make) -> None:
+    """Half of the mean would be of the start-up, in which 512 MiB are in use."""
+    options = {"steps": False, "seconds": 8.0}
+    path = session(meta=finished(seconds=8.0), alive=False, **options)
+    for size in ((80, 24), (120, 40), (160, 50)):
+        text = page_text(path, size)
+        assert "peak memory 36.3/80.0 GiB" in text, size
+        assert size[0] < 120 or "peak host memory 41.5/128 GiB" in text
+        assert size[0] < 120 or "peak resident 2.40 GiB" in text
+    snapshot = shown(path, View(seconds=None, metric="hw.gpu.memory.usage", grid=True))
+    assert "peak memory 36.3 GiB of 80.0 GiB" in status_line(snapshot)
+    assert snapshot.picked is not None and snapshot.picked.reading.value == int(36.3 * GIB)
+    assert badge(snapshot.picked, 32) == "measured, whole run, peak"
+    assert "peak 36.3/80.0 GiB" in "".join(texts(page_of(snapshot, Options(), 120, 40).lines))
+    assert "peak 36.3/80.0 GiB" in page_text(
+        session("02", gpus=4, meta=finished(seconds=8.0), alive=False, **options), (120, 40)
+    )
+    going_on = page_text(session("03", **options), (160, 50), 8.0)
+    assert "memory 36.3/80.0 GiB" in going_on and "peak" not in going_on
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["watched", "looking back"])
@@ -124,6 +151,25 @@ def test_the_bar_of_a_stopped_run_has_room_and_its_length_is_told_once(session: 
     title, bar, *_ = page_text(session(meta=ended, alive=False)).splitlines()
     assert "■ stopped  1:30" in title and "■ stopped by SIGTERM ━━━━━━" in bar
     assert "1:30" not in bar and "●" in bar
+
+
+def test_a_run_took_as_long_as_lists_and_show_say_and_its_recording_is_called_that(
+    session: Make,
+) -> None:
+    """Longer than that by what was before the launch, and by a profile behind the steps."""
+    meta = finished(0, real_seconds=86.6) | {"profile": {"t": 85 * NS, "real_seconds": 5.0}}
+    path = session(meta=meta, alive=False)
+    title, bar, *_ = page_text(path).splitlines()
+    assert "✓ finished  1:22" in title and "1:" not in bar
+    with SessionReader(path) as reader:
+        item = Item(entry=listing(reader))
+    listed = next(column for column in COLUMNS if column.name == "elapsed")
+    assert item.elapsed == pytest.approx(81.6) and listed.text(item) == "1:22"
+    snapshot = shown(path, View(seconds=None))
+    assert end_lines(snapshot)[0] == "the run is over after 1:22: finished"
+    assert status_line(snapshot).startswith("1:22 finished")
+    back = texts([position_row(snapshot_of(path, View(at=10 * NS)), 80)])[0]
+    assert back.startswith(" at 0:10 of 1:30 recorded ")
 
 
 def test_what_a_session_cannot_have_takes_no_room(session: Make) -> None:

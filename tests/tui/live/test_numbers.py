@@ -16,6 +16,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.snapshot import Reading, View
 from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.widgets.device_rows import Fields
 from gpuwatch.tui.widgets.gauge_rows import badge
 from gpuwatch.tui.widgets.page import number_lines
 from tests.session.samples import fill, rows_of
@@ -227,3 +228,16 @@ async def test_slash_leaves_the_rows_with_a_text_and_those_they_belong_to(sessio
         await shows(pilot, "temperature")
         await pilot.press("escape")
         await shows(pilot, "GPU utilization")
+
+
+def test_an_activity_that_is_not_0_is_not_shown_as_0(session: Make) -> None:
+    sampled = {("gpu0", "hw.gpu.fp16.activity"): 0.0031}
+    path = session(pipes=True, sampled=sampled)
+    for size in ((80, 24), (120, 40)):
+        assert "FP64 0 %  FP32 12 %  FP16 <1 %  DRAM 42 %" in page_text(path, size), size
+    assert "FP64 0 %  FP32 12 %  FP16 0.3 %  DRAM 42 %" in page_text(path, (160, 50))
+
+
+def test_of_a_row_of_numbers_none_is_shown_in_part() -> None:
+    fields = Fields(30, 3).add("power", "254/700 W").add("PCIe", "↑1.10 GB/s").add("fan", "30 %")
+    assert text_of(fields.rows()) == [" power 254/700 W"]

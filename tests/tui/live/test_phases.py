@@ -47,6 +47,15 @@ def test_shares_are_of_the_newest_thousand_timed_steps(session: Make) -> None:
     assert shares.other == pytest.approx(0.02) and shares.seconds == pytest.approx(0.0055, rel=0.1)
 
 
+@pytest.mark.parametrize("seconds", [90.0, 16.0], ids=["more", "fewer"])
+def test_the_median_is_of_the_same_steps(session: Make, seconds: float) -> None:
+    """Lines of seven steps come to 1,001."""
+    snapshot = snapshot_of(session(phases=USUAL, pace=3.0, seconds=seconds), seconds=seconds)
+    assert snapshot.shares is not None and snapshot.work is not None
+    assert snapshot.work.step_count == snapshot.shares.steps
+    assert (snapshot.shares.steps > 1000) == (seconds == 90.0)
+
+
 def test_shares_of_sampled_steps_are_of_their_own_time() -> None:
     row = replace(line({"data": 0.3, "forward": 0.9}, (0.5,) * 10), sampled=2)
     shares = shares_of(row, replace(row, phases={}, sampled=0))

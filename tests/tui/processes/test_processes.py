@@ -274,9 +274,25 @@ async def test_the_runs_last_processes_are_there_when_it_is_over(session: Make) 
     add(path, RUN, t=89, running=False)
     async with live(path, (120, 40)) as (app, pilot):
         await pilot.press("p")
-        await shows(pilot, "as of the last minute")
+        await shows(pilot, "as sampled last")
         rows = screen_text(app).splitlines()
         assert [line[:8] for line in rows[5:7]] == [" end 0  ", "  ·  0  "]
+
+
+def test_beside_means_no_process_is_as_busy_as_it_was_in_its_last_second(session: Make) -> None:
+    path = add(session(meta=finished(), alive=False), RUN, STRANGER)
+    processes = snapshot_of(path).processes
+    assert [(each.gpu_share, each.memory_share, each.cores) for each in processes] == [
+        (None, None, None)
+    ] * 2
+    assert all(each.gpu_bytes for each in processes)
+    why = "the run is over, and how busy the process was is known of its last second alone"
+    assert f"and 1 more: {why}" in unknown_rows(processes)[0]
+    text = page_text(path, (120, 60))
+    assert "── processes, as sampled last ─" in text
+    assert "GPU %" in text and "mem %" not in text
+    text = page_text(add(session("02"), RUN, STRANGER), (120, 60))
+    assert "── processes ─" in text and "GPU %  mem %" in text and "SM %" not in text
 
 
 @pytest.fixture
@@ -449,3 +465,10 @@ def test_who_left_before_the_launch_disturbed_nobody(session: Make) -> None:
     add(path, STRANGER, t=0)
     add(path, STRANGER, t=39, running=False)
     assert "shared for" not in page_text(path, (120, 40))
+
+
+def test_a_process_that_works_a_little_is_not_shown_at_0() -> None:
+    processes = processes_of(
+        Processes((row(1, cores=0.003), row(2, cores=0.0)), ()), "", 0, ended=False
+    )
+    assert [line.split()[3] for line in text_of(processes)[1:]] == ["<1", "0"]

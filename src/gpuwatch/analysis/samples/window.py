@@ -74,6 +74,14 @@ def first_timed(reader: SessionReader) -> tuple[int, int] | None:
     return intervals(rows)[-1][0], rows[-1].step - rows[-1].count + 1
 
 
+def spent(meta: Mapping[str, JSON], key: str) -> float | None:
+    """Time of the process without profile and counters, else the workload's own report."""
+    total = number(mapping(meta.get("result")).get(key))
+    if total is None:
+        return number(mapping(meta.get("end")).get(key))
+    return max(0.0, total - behind(meta, key))
+
+
 def behind(meta: Mapping[str, JSON], key: str) -> float:
     """Seconds of the profile and counters after the run, which are not part of its times."""
     stages = (mapping(meta.get(name)) for name in ("profile", "counters"))

@@ -20,7 +20,7 @@ from gpuwatch.analysis.samples.step_lines import (
     no_rates,
     several_writers,
 )
-from gpuwatch.analysis.samples.window import behind, window_in
+from gpuwatch.analysis.samples.window import behind, spent, window_in
 from gpuwatch.analysis.summary.failure import command_of, in_few_words, reason_of
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
@@ -138,9 +138,10 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
     meta = reader.meta()
     session, clock = mapping(meta.get("session")), mapping(meta.get("clock"))
     state = status(meta, reader.path)
-    ended = number(mapping(meta.get("result")).get("t"))
-    if ended is None:
-        ended = reader.last_sample()
+    seconds = None if state.live else spent(meta, "real_seconds")
+    if seconds is None:
+        ended = number(mapping(meta.get("result")).get("t")) or reader.last_sample()
+        seconds = None if ended is None else max(0.0, ended / 1e9 - behind(meta, "real_seconds"))
     rows = reader.steps(limit=FIRST_STEP_LINES) if speed else []
     writers = several_writers(meta)
     timed = [row for row in rows if not row.warmup and not writers]
@@ -169,9 +170,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
         command_label=str(workload.get("label") or ""),
         environment=str(mapping(meta.get("environment")).get("label", "")),
         started=started,
-        seconds=None
-        if ended is None
-        else number(max(0.0, ended / 1e9 - behind(meta, "real_seconds"))),
+        seconds=number(seconds),
         steps=None if writers else reader.step_count(),
         step_median_seconds=number(median_step(timed)),
         samples_per_second=number(mean_rate(rates, samples_of, told=ends_told(meta))),

@@ -25,7 +25,7 @@ from gpuwatch.analysis.samples.step_lines import (
     no_steps,
     several_writers,
 )
-from gpuwatch.analysis.samples.window import Window, behind, span_of, timed_window
+from gpuwatch.analysis.samples.window import Window, behind, span_of, spent, timed_window
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.failure import in_few_words, reason_of
 from gpuwatch.analysis.summary.generation import Generation, generation_of
@@ -316,14 +316,7 @@ def _work(timed: Sequence[StepLine], steps: Steps, *, told: bool) -> Work:
 
 
 def _timing(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> Timing:
-    startup, result = mapping(meta.get("startup")), mapping(meta.get("result"))
-    end = mapping(meta.get("end"))
-
-    def spent(key: str) -> float | None:
-        """Time of the process without profile and counters, else the workload's own report."""
-        total = number(result.get(key))
-        return number(end.get(key)) if total is None else max(0.0, total - behind(meta, key))
-
+    startup = mapping(meta.get("startup"))
     first = number(startup.get("first_step_seconds"))
     if first is None and steps and isinstance(steps[0], StepRow) and steps[0].count == 1:
         first = next(iter(steps[0].seconds or ()), None)
@@ -333,10 +326,10 @@ def _timing(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> Timing:
         model_seconds=number(startup.get("model_seconds")),
         first_step_seconds=first,
         ending_seconds=_ending(meta, steps),
-        real_seconds=spent("real_seconds"),
-        user_seconds=spent("user_seconds"),
-        sys_seconds=spent("sys_seconds"),
-        cpu_is_bound=result.get("cpu_is_bound") is True,
+        real_seconds=spent(meta, "real_seconds"),
+        user_seconds=spent(meta, "user_seconds"),
+        sys_seconds=spent(meta, "sys_seconds"),
+        cpu_is_bound=mapping(meta.get("result")).get("cpu_is_bound") is True,
     )
 
 

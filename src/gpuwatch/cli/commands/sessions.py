@@ -191,7 +191,7 @@ def _line(of: ListedSession | ListedStudy, runs: Sequence[ListedSession]) -> dic
         "env": ", ".join(dict.fromkeys(filter(None, environments))),
         "tags": " ".join(of.tags),
         "started": _started(runs[-1].started) if runs else "",
-        "elapsed": "" if seconds is None else units.clock_time(seconds),
+        "elapsed": "" if seconds is None else units.clock_time(round(seconds)),
         "MFU": mfu,
         "peak mem": memory,
     }
