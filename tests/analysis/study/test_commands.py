@@ -161,7 +161,7 @@ def test_the_same_command_twice_is_a_repetition(tmp_path: Path) -> None:
     (contrast,) = only(result).contrasts
     assert contrast.by_design == () and contrast.design is None
     assert "no difference between two runs of the same" in contrast.sentence
-    assert [floor.label for floor in result.noise] == ["commands in bare in bare"]
+    assert [floor.label for floor in result.noise] == ["commands in bare"]
 
 
 def test_what_a_command_brings_with_it_is_chosen_too(tmp_path: Path) -> None:
