@@ -152,7 +152,7 @@ def test_every_format_says_better_and_worse_in_words_and_colours_them(tmp_path: 
     assert marks["algorithmic bytes/s (c)"] == CHANGED
     assert as_text(verdict_first(result, ""), 80).count("worse") == 6
     made = page(result, [])
-    assert re.search(r'<strong class="worse">[^<]* \+10\.0 % worse', made)
+    assert re.search(r'<strong class="worse">[^<]* \+10\.0&nbsp;% worse', made)
     assert "+10.0 % worse<br>" in as_markdown(result)
 
 

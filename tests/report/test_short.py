@@ -121,7 +121,7 @@ def test_the_load_of_other_programs_is_said_at_the_end_of_a_study_and_in_its_sum
         said(tmp_path),
         said(tmp_path, short=False),
         markdown.as_markdown(result),
-        html.unescape(page(result, ())),
+        html.unescape(page(result, ())).replace("\xa0", " "),
         "\n".join(json.study(result)["notes"]),
     ):
         assert note in text

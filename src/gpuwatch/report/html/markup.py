@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 
 from gpuwatch.core.text import clean
 from gpuwatch.report.document.blocks import Table
 
 _LONGEST = 600
+_SHARE = re.compile(r"(?<=\d) %")
 
 
 def text(value: object, longest: int = _LONGEST) -> str:
-    """Untrusted ``value`` as safe text for an element or a quoted attribute."""
-    return html.escape(clean(value, longest), quote=True)
+    """Untrusted ``value`` as safe text for an element or a quoted attribute; no line ends between
+    a number and its per cent."""
+    return _SHARE.sub("&nbsp;%", html.escape(clean(value, longest), quote=True))
 
 
 def section(anchor: str, level: int, title: str, body: str) -> str:
