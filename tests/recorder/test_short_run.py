@@ -38,7 +38,9 @@ class Programs:
 
     @property
     def all(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self._noted.read_text().splitlines()]
+        # One that leaves a daemon thread behind ends without a note.
+        lines = self._noted.read_text().splitlines() if self._noted.exists() else []
+        return [json.loads(line) for line in lines]
 
     @property
     def summaries(self) -> list[set[str]]:

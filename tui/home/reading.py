@@ -16,6 +16,8 @@ from gpuwatch.tui.home.list import ListOptions, arranged
 from gpuwatch.tui.home.rows import look
 
 _REFRESH_SECONDS = 2.0
+_READING = "list"
+"""The group of workers that read the list."""
 
 
 class SessionReading(HomeActs):
@@ -25,7 +27,6 @@ class SessionReading(HomeActs):
         super().__init__()
         self._wanted: Path | None = None
         self._seen: watch.Signature | None = None
-        self._reading = False
         self._looked = False
 
     def on_mount(self) -> None:
@@ -40,7 +41,7 @@ class SessionReading(HomeActs):
         self.state = replace(self.state, message=message)
 
     def action_refresh(self) -> None:
-        self.run_worker(self._read_list(), exclusive=True, group="list")
+        self.run_worker(self._read_list(), exclusive=True, group=_READING)
 
     def action_look_again(self) -> None:
         """The list, and where it is empty what can run here."""
@@ -48,16 +49,12 @@ class SessionReading(HomeActs):
         self.action_refresh()
 
     async def _read_list(self) -> None:
-        self._reading = True
-        try:
-            before = await asyncio.to_thread(watch.signature, self._listed.sessions)
-            listed, complaint = await _listed()
-            if complaint is not None and self.state.entries:
-                self.say(complaint)
-                return
-            after = await asyncio.to_thread(watch.signature, listed.sessions)
-        finally:
-            self._reading = False
+        before = await asyncio.to_thread(watch.signature, self._listed.sessions)
+        listed, complaint = await _listed()
+        if complaint is not None and self.state.entries:
+            self.say(complaint)
+            return
+        after = await asyncio.to_thread(watch.signature, listed.sessions)
         # What changed while the list was read is new the next time.
         self._seen = {**after, **before}
         self._show(listed, complaint)
@@ -75,8 +72,8 @@ class SessionReading(HomeActs):
 
     def look_for_news(self) -> None:
         """Read again what changed, in the background."""
-        if self.on_top and not self._reading:
-            self.run_worker(self._read_news(), exclusive=True, group="list")
+        if self.on_top and all(each.group != _READING for each in self.workers):
+            self.run_worker(self._read_news(), group=_READING)
 
     def _show(self, listed: Listed, complaint: str | None) -> None:
         self._listed = listed

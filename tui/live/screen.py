@@ -242,7 +242,7 @@ class LiveScreen(TimeTravel, Stopping):
             "gauges": self._view.roofline,
             "back": not self._view.roofline,
             "open_gpu": self._view.grid,
-            "compare": snapshot is not None and snapshot.place is not None,
+            "compare": snapshot is None or snapshot.place is not None,
             "compare_alone": snapshot is not None and over and snapshot.place is None,
             "stop": goes_on and snapshot is not None and not snapshot.machine_only,
             "pause": self._view.playing or (goes_on and not self.travelling and not held),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,4 +36,6 @@ def opened(out: Path, option: str) -> Iterator[BinaryIO]:
         reason = error.strerror or error
         if isinstance(error, FileExistsError) and not out.parent.is_dir():
             reason = f"{out.parent} is not a folder"
-        raise StorageError(f"cannot write {out}: {reason}", f"choose another {option}") from error
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = "free some space" if full else f"choose another {option}"
+        raise StorageError(f"cannot write {out}: {reason}", hint) from error

@@ -184,7 +184,7 @@ def test_a_pod_on_a_part_of_a_gpu_watches_that_part(
     (gpu,) = [device for device in found.devices if device.kind == "gpu"]
     assert (gpu.id, gpu.uuid, gpu.used) == ("gpu0.mig0", MIG, True)
     assert gpu.metrics["hw.gpu.power"].method is Method.UNAVAILABLE
-    assert gpu.metrics["hw.gpu.memory.usage"].mean == 12 * 2**30
+    assert gpu.metrics["hw.gpu.memory.usage"].mean == pytest.approx(12 * 2**30)
     assert any("gpu0.mig0 is a MIG device, a part of GPU-00000000" in each for each in found.notes)
     assert facts_of(session)["process.env.CUDA_VISIBLE_DEVICES"] == MIG
     assert "job.gpu.shared" not in facts_of(session)  # no label tells

@@ -275,10 +275,10 @@ async def test_a_line_for_a_shell_is_given_one_and_quotes_keep_it_words(
     fake.records(session())
     async with running(NewRunScreen, (120, 40)) as (app, pilot):
         await pilot.press(*"train.py 100 | tee o")
-        await says(pilot, "cannot start: | needs a shell: a start puts bash -c before the command")
+        await says(pilot, "cannot start: | needs a shell: ^s puts bash -c before it")
         await pilot.press("enter")
         await shows(pilot, "bash -c 'train.py 100 | tee o'")
-        await shows(pilot, "nothing was started")
+        await says(pilot, "bash -c stands before it now: ^s starts it")
         await says(pilot, "$ gpuwatch run -- bash -c 'train.py 100 | tee o'")
         await pilot.press("ctrl+u", *"a '|' b")
         await shows(pilot, "$ gpuwatch run -- a '|' b")

@@ -30,7 +30,7 @@ async def test_a_search_written_at_once_is_a_search(session: Make) -> None:
     path = session(log=[("stdout", "epoch 1"), ("stderr", "the loss rose"), ("stdout", "end")])
     async with live(path) as (app, pilot):
         burst(app, "l", "slash", "l", "o", "s", "s", "enter")
-        await shows(pilot, "“loss”: 1 of 1 line")
+        await shows(pilot, "“loss”: 1 of 1 matching line")
         assert isinstance(app.screen, LogScreen)
         burst(app, "escape", "escape", "i")
         await until(pilot, lambda: isinstance(app.screen, PageScreen))
