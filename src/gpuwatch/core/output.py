@@ -41,9 +41,7 @@ def write_text(path: Path, text: str, *, flush: bool = False) -> None:
 
 def write_bytes(path: Path, data: bytes, *, flush: bool = False) -> None:
     """As :func:`write_text`."""
-    name = os.fsdecode(os.fsencode(path.name)[:_LONGEST_NAME])
-    temporary = path.with_name(f".{name}.{int.from_bytes(os.urandom(4), 'big')}")
-    with _making(temporary, path, _PRIVATE) as file:
+    with _making(path, _PRIVATE) as file:
         file.write(data)
         if flush:
             file.flush()
@@ -57,14 +55,8 @@ def write_once(path: Path, data: bytes) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{int.from_bytes(os.urandom(4), 'big')}")
-    with _making(temporary, temporary, _PRIVATE) as file:
+    with contextlib.suppress(FileExistsError), _making(path, _PRIVATE, new=True) as file:
         file.write(data)
-    try:
-        with contextlib.suppress(FileExistsError):
-            os.link(temporary, path)
-    finally:
-        temporary.unlink()
 
 
 def open_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
@@ -80,7 +72,7 @@ def open_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
     except FileNotFoundError:
         mode = stat.S_IFREG
     if stat.S_ISREG(mode):
-        return _making(path, path, _AS_THE_UMASK_SAYS)
+        return _making(path, _AS_THE_UMASK_SAYS, new=True)
     if stat.S_ISLNK(mode) and path.absolute().parent not in _LINKS:
         raise OSError(errno.ELOOP, "it is a link")
     return _as_it_is(path, 0 if stat.S_ISLNK(mode) else os.O_NOFOLLOW)
@@ -97,16 +89,33 @@ def _as_it_is(path: Path, flags: int) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def _making(temporary: Path, path: Path, mode: int) -> Iterator[BinaryIO]:
-    """Create ``temporary`` and rename it to ``path`` after the block, or remove it on failure."""
+def _making(path: Path, mode: int, *, new: bool = False) -> Iterator[BinaryIO]:
+    """Create a file beside ``path`` that takes its place after the block, or is removed on failure.
+    ``new``: not if there is one."""
+    name = os.fsdecode(os.fsencode(path.name)[:_LONGEST_NAME])
+    temporary = path.with_name(f".{name}.{int.from_bytes(os.urandom(4), 'big')}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(temporary, flags, mode), "wb") as file:
         try:
             yield file
             file.flush()
-            if temporary != path:
+            if new:
+                _put(temporary, path)
+            else:
                 temporary.replace(path)
         except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink()
             raise
+
+
+def _put(temporary: Path, path: Path) -> None:
+    """Rename it; raise ``FileExistsError`` if there is a ``path``."""
+    try:
+        os.link(temporary, path)  # a rename would take the place of a file
+    except OSError as error:  # a file system that has no hard links
+        if isinstance(error, FileExistsError) or os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
+        temporary.replace(path)
+    else:
+        temporary.unlink()
