@@ -7,7 +7,6 @@ second argument names one of ``holes.HOLES``, which is put back.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import json
 import os
@@ -209,8 +208,8 @@ class Child:
 
 def made_targets(home: Path) -> tuple[claims.Targets, subprocess.Popen[bytes], socket.socket]:
     """What files may try to reach, and by what it is seen whether they did."""
-    victim = subprocess.Popen(["sleep", "100000"], start_new_session=True)
-    atexit.register(victim.kill)
+    # It ends with this process, however that ends.
+    victim = subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True)
     process = identify(victim.pid)
     assert process is not None
     server = socket.create_server(("127.0.0.1", 0))
