@@ -190,6 +190,9 @@ def cautions(result: StudyResult, where: str = "in the report") -> list[str]:
     if one_by_one(result):
         shown += [each.end for each in result.sessions]
         shown += [f"{run_names(result)[e.path]}: {e.end}" for e in result.sessions]
+        cells = [cell for question in result.questions for cell in question.cells if cell.lack]
+        failed = [cell for cell in cells if not any(sound(e.session) for e in cell.judged)]
+        shown += [cell.lack.text for cell in failed if cell.lack]
     said = " ".join(shown).casefold()
     found = [each for each in doubts(result) if each.casefold() not in said]
     if len(found) > _MOST_DOUBTS:
