@@ -98,6 +98,8 @@ def test_a_new_file_appears_whole_and_nothing_is_left_beside_it(
     cli(*writing, out)
     assert out.stat().st_size > 10 and [*folder.iterdir()] == [out]
     limited = ("sh", "-c", 'ulimit -f 0; trap "" XFSZ; exec "$@"', "sh")
+    (line,) = cli(*writing, folder / ("x" * 256), code=2).stderr.splitlines()
+    assert "cannot write" in line and "File name too long" in line
     small = folder / "small"
     (line,) = cli(*writing, small, code=2, through=limited).stderr.splitlines()
     assert "cannot write" in line and [*folder.iterdir()] == [out]

@@ -364,8 +364,9 @@ def _panel(panel: Panel, selected: bool, grid: Layout, mark_used: bool) -> list[
     name = panel.problem or clean(panel.device.row.name)
     head.add(f" {fit(name, head.left - 1)}", "text" if panel.problem else "muted")
     device, use = panel.device, panel.device.value("hw.gpu.utilization")
-    _bar(rows[1].add(" util.").to(9), use, f"{percent(use):>14}", "utilization")
     memory = f" {device.peak + device.memory:>13}"
+    used = f"{percent(use):>{len(memory)}}"
+    _bar(rows[1].add(" util.").to(9), use, used, "utilization")
     _bar(rows[2].add(" memory").to(9), device.memory_share, memory, "progress")
     degrees = number(device.value("hw.gpu.temperature"), "°C")
     fields = [_bandwidth(panel), ("", f"{power_text(device):<9}"), ("", degrees)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,9 @@ from gpuwatch.core.errors import StorageError, UsageError
 
 def check(out: Path | None) -> None:
     """Before the work is done: raise ``UsageError`` if ``out`` is a file or a folder."""
-    if out is not None and not out.is_symlink() and (out.is_file() or out.is_dir()):
+    # pathlib's own raise where a name is too long, or a folder is closed.
+    there = out is not None and (os.path.isfile(out) or os.path.isdir(out))
+    if out is not None and there and not os.path.islink(out):
         raise UsageError(f"{out} already exists", "choose another name, or remove it")
 
 
@@ -34,7 +37,7 @@ def opened(out: Path, option: str) -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         reason = error.strerror or error
-        if isinstance(error, FileExistsError) and not out.parent.is_dir():
+        if isinstance(error, FileExistsError) and not os.path.isdir(out.parent):
             reason = f"{out.parent} is not a folder"
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         hint = "free some space" if full else f"choose another {option}"

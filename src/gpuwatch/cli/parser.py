@@ -61,7 +61,7 @@ class Parser(argparse.ArgumentParser):
         if message.startswith("unrecognized arguments: --price"):
             hint = "give it afterwards: gpuwatch compare STUDY --price STUDY=EUR"
         if message.endswith("given twice"):
-            hint = "several values are a sweep: `gpuwatch sweep --help`"
+            hint = "several values are a sweep: `gpuwatch sweep mnist-cnn --batch-size 16,32`"
         if message.startswith("argument --compile: invalid choice"):
             hint = "name the workload first: gpuwatch run mnist-cnn --compile"
         raise UsageError(message, hint)

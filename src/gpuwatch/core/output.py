@@ -116,6 +116,7 @@ def _put(temporary: Path, path: Path) -> None:
     except OSError as error:  # a file system that has no hard links
         if isinstance(error, FileExistsError) or os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW))  # the name is ours now
         temporary.replace(path)
     else:
         temporary.unlink()

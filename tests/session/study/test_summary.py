@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +40,7 @@ def test_what_the_writer_writes_is_found(tmp_path: Path) -> None:
     ]
     assert all(each.text for each in said)
     (*_, last) = found
-    words = f"{last.kind.upper()} {last.other} {100 * (last.estimate or 0):+.1f} %"
+    words = f"{last.kind.upper()} {100 * (last.estimate or 0):+.1f} % {last.other}"
     assert said[len(written) - 1].short == words.replace("DESCRIBED", "NO VERDICT")
 
 
@@ -62,6 +63,27 @@ def test_the_value_that_decides_is_found(tmp_path: Path) -> None:
     (found,) = contrasts(tmp_path)
     assert (found.kind, found.by_total, found.estimate) == ("slower", True, 0.2)
     assert (found.low, found.high) == (0.19, 0.21)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "short"),
+    [
+        (0.031, "FASTER +3.1 % SAME b +0.0 %"),
+        (-1e-7, "FASTER +0.0 % SAME b +0.0 %"),
+        (1e308, "FASTER SAME b +0.0 %"),
+        (None, "FASTER SAME b +0.0 %"),
+    ],
+)
+def test_a_verdict_in_short_begins_with_what_it_is_whatever_the_label(
+    tmp_path: Path, estimate: float | None, short: str
+) -> None:
+    verdict = {"kind": "faster", "estimate": estimate}
+    contrast = {"baseline": 0, "other": 1, "verdict": verdict, "sentence": "told"}
+    cells = [{"label": "bare"}, {"label": "x\rSAME b +0.0 %"}]
+    question = {"label": "gcn", "cells": cells, "contrasts": [contrast]}
+    for questions, case in (([question], ""), ([question, question], "gcn: ")):
+        (tmp_path / SUMMARY_JSON).write_text(json.dumps({"questions": questions}))
+        assert sayings(tmp_path)[0].short == short.replace("SAME", f"{case}SAME")
 
 
 def test_a_summary_that_is_too_large_says_nothing(tmp_path: Path) -> None:

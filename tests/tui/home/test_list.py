@@ -38,7 +38,7 @@ PAIR = (
     entry("pair/01", run=1, block=0),
 )
 SAYS = (
-    {"kind": "same", "text": "docker costs nothing measurable here", "short": "SAME docker +0 %"},
+    {"kind": "same", "text": "docker costs nothing measurable here", "short": "SAME +0.0 % docker"},
 )
 LISTED = Listed(
     (
@@ -164,7 +164,7 @@ def test_rows_fill_no_more_than_the_width(width: int) -> None:
 
 def test_a_studys_row_ends_with_its_verdict() -> None:
     row = next(row for row in text(LISTED, 120) if "+ mnist-cnn" in row)
-    assert "bare +1" in row and "SAME docker +0 %" in row
+    assert "bare +1" in row and "SAME +0.0 % docker" in row
     several = replace(
         LISTED.studies[0],
         says=(*SAYS, *({"kind": "slower", "text": text, "short": text} for text in "ab")),

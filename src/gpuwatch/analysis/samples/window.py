@@ -10,6 +10,8 @@ from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading.reader import SessionReader
 
 _FEWEST_SAMPLES = 2
+_LONGEST = 1e9
+"""Seconds beyond which a run cannot have taken: files may come from anywhere."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def spent(meta: Mapping[str, JSON], key: str) -> float | None:
     total = number(mapping(meta.get("result")).get(key))
     if total is None:
         return number(mapping(meta.get("end")).get(key))
-    return max(0.0, total - behind(meta, key))
+    return max(0.0, total - behind(meta, key)) if 0 <= total < _LONGEST else None
 
 
 def behind(meta: Mapping[str, JSON], key: str) -> float:

@@ -136,9 +136,10 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
     few = [name for name in head if name not in _FIGURES]
     least = [name for name in few if name != "started"]
     bare = [name for name in least if name not in ("env", "elapsed")]
+    barest = [name for name in bare if name != "command"]
     for shown, longest in (
         *((head, 28), (head, 20), (few, 28), (few, 20), (few, 16)),
-        *((least, 20), (least, 12), (bare, 12)),
+        *((least, 20), (least, 12), (bare, 12), (barest, 12)),
     ):
         # The first, which commands take, is whole as long as possible.
         cut = [

@@ -17,7 +17,7 @@ import argparse
 from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch
 from gpuwatch.cli.options.cases import given_flags
-from gpuwatch.cli.parser import Parser
+from gpuwatch.cli.parser import Once, Parser
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.models import JSON
 from gpuwatch.studies import parameters
@@ -38,7 +38,7 @@ def add_arguments(parser: Parser) -> None:
     launch.add_start_arguments(parser)
     parser.set_defaults(blocks=BLOCKS)
     flags = parser.add_argument_group("workload", "flags as for `gpuwatch run`")
-    add = parser.listed(flags.add_argument)
+    add = parser.listed(flags.add_argument, action=Once)
     for name in options.FLAGS:
         if name in parameters.SWITCHES:
             add(parameters.flag(name), action="store_true")

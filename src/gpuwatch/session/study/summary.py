@@ -6,6 +6,7 @@ The file may come from anybody: its size is limited, and values of a wrong type 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -22,6 +23,8 @@ LARGEST = 32 << 20
 MOST_CONTRASTS, MOST_SAYINGS = 32, 12
 _LONGEST_NAME, _LONGEST_SAYING = 200, 400
 _MOST_PAIRS = 1e6
+_FULL = 99.95
+"""Per cent from which on there are no decimals."""
 
 
 @dataclass(frozen=True)
@@ -51,18 +54,20 @@ class SummarySentence:
     """The verdict's kind, ``sweeps`` or ``noise``."""
     text: str
     short: str
-    """Of a verdict in a few words, ``SLOWER docker +3.1 %``; else the text."""
+    """Of a verdict in a few words, ``SLOWER +3.1 % docker``; else the text."""
 
 
 def contrasts(folder: Path) -> tuple[Contrast, ...]:
     """Every contrast with a verdict; empty without a readable summary."""
-    return tuple(_contrasts(_content(folder).get("questions")))[:MOST_CONTRASTS]
+    return tuple(
+        known for _, known in _verdicts(_content(folder).get("questions")) if known is not None
+    )[:MOST_CONTRASTS]
 
 
 def sayings(folder: Path) -> tuple[SummarySentence, ...]:
     """The sentences on verdicts, then on sweeps and noise; empty without a readable summary."""
     sentences = (
-        SummarySentence(clean(kind, 20), clean(text, _LONGEST_SAYING), clean(short or text, 80))
+        SummarySentence(clean(kind, 20), clean(text, _LONGEST_SAYING), short or clean(text, 80))
         for kind, text, short in _sentences(_content(folder))
         if isinstance(text, str) and text
     )
@@ -78,7 +83,8 @@ def _content(folder: Path) -> Mapping[str, JSON]:
         return {}
 
 
-def _contrasts(questions: JSON) -> Iterator[Contrast]:
+def _verdicts(questions: JSON) -> Iterator[tuple[dict[str, JSON], Contrast | None]]:
+    """Each contrast as it is written, and what it says; ``None``: it has no verdict."""
     for question in _dicts(questions):
         cells = question.get("cells")
         cells = cells if isinstance(cells, list) else []
@@ -91,36 +97,41 @@ def _contrasts(questions: JSON) -> Iterator[Contrast]:
             change = mapping(decisive.get("change"))
             baseline, other = (_at(labels, contrast.get(side)) for side in ("baseline", "other"))
             if kind not in KINDS or baseline is None or other is None:
+                yield contrast, None
                 continue
-            yield Contrast(
-                case=_name(question.get("label")) or "",
-                baseline=baseline,
-                other=other,
-                kind=kind,
-                estimate=number(decisive.get("estimate")),
-                low=number(change.get("low")),
-                high=number(change.get("high")),
-                pairs=int(min(_MOST_PAIRS, max(0.0, number(verdict.get("pairs")) or 0.0))),
-                by_total=by_total,
+            yield (
+                contrast,
+                Contrast(
+                    case=_name(question.get("label")) or "",
+                    baseline=baseline,
+                    other=other,
+                    kind=kind,
+                    estimate=number(decisive.get("estimate")),
+                    low=number(change.get("low")),
+                    high=number(change.get("high")),
+                    pairs=int(min(_MOST_PAIRS, max(0.0, number(verdict.get("pairs")) or 0.0))),
+                    by_total=by_total,
+                ),
             )
 
 
 def _sentences(content: Mapping[str, JSON]) -> Iterator[tuple[JSON, JSON, str]]:
-    for question in _dicts(content.get("questions")):
-        for contrast in _dicts(question.get("contrasts")):
-            known = next(_contrasts([{**question, "contrasts": [contrast]}]), None)
-            kind = mapping(contrast.get("verdict")).get("kind")
-            yield kind, contrast.get("sentence"), "" if known is None else _short(known)
+    several = len(_dicts(content.get("questions"))) > 1
+    for contrast, known in _verdicts(content.get("questions")):
+        kind = mapping(contrast.get("verdict")).get("kind")
+        yield kind, contrast.get("sentence"), "" if known is None else _short(known, case=several)
     for kind in ("sweeps", "noise"):
         for entry in _dicts(content.get(kind)):
             yield kind, entry.get("sentence"), ""
 
 
-def _short(contrast: Contrast) -> str:
+def _short(contrast: Contrast, *, case: bool) -> str:
+    """``SLOWER +3.1 % docker``; with the ``case`` where there are several."""
     word = "NO VERDICT" if contrast.kind == "described" else contrast.kind.upper()
-    change = None if contrast.estimate is None else 100 * contrast.estimate
-    places = 0 if change is None or abs(change) >= 100 else 1
-    return f"{word} {contrast.other}" + ("" if change is None else f" {change:+.{places}f} %")
+    percent = math.inf if contrast.estimate is None else 100 * contrast.estimate
+    change = f"{percent:+.{0 if abs(percent) >= _FULL else 1}f} %".replace("-0.0", "+0.0")
+    what = (f"{clean(contrast.case)}: " if case else "") + clean(contrast.other)
+    return clean(f"{word} {change} {what}" if math.isfinite(percent) else f"{word} {what}", 80)
 
 
 def _dicts(value: JSON) -> list[dict[str, JSON]]:
