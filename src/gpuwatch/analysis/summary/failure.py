@@ -37,7 +37,7 @@ def _behind(name: str, command: list[str]) -> list[str]:
         if name in (word, PurePath(word).name) and "=" not in word:
             return [shell(each) for each in command[at + 1 :]]
         of_shell = rf"(?:^|[\s/'\"]){re.escape(name)}['\"]?(?=[\s;&|]|$)(.*)"
-        if command[at - 1] == "-c" and (found := re.search(of_shell, word, re.DOTALL)):
+        if at and command[at - 1] == "-c" and (found := re.search(of_shell, word, re.DOTALL)):
             return found[1].split()
     return [shell(each) for each in command[1:]]
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuwatch.cli import out as output_file
+from gpuwatch.cli import output_file
 from gpuwatch.cli.options import screen_options
 from gpuwatch.cli.options.launch import margin
 from gpuwatch.cli.options.prices import by_device, price, price_of

@@ -11,7 +11,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.cli import out
+from gpuwatch.cli import output_file
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.json_schema import JSON_SCHEMA
@@ -28,12 +28,12 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     sessions = dict.fromkeys(
         path for text in arguments.session for path in session_lookup.sessions(text)
     )
-    out.check(arguments.out)
+    output_file.check(arguments.out)
     rendered = render(list(sessions), arguments.format)
     if arguments.out is None:
         sys.stdout.write(rendered)
         return 0
-    with out.opened(arguments.out, "--out") as file:
+    with output_file.opened(arguments.out, "--out") as file:
         file.write(rendered.encode())
     return 0
 

@@ -212,7 +212,8 @@ def main_rows(compared: Comparison) -> list[ComparisonRow]:
         if at in by_name and any(sampled(each, at[1]) for each in compared.sessions)
     }
     steady = shown.get(("steps", STEADY))
-    # A run that was stopped has no typical step. Where only one has, what all have is told instead.
+    # A run that failed or was never steady has no typical step. Where only one has, what all have
+    # is told instead.
     alone = steady is not None and sum(value is not None for value in steady.values) == 1
     if steady and alone and any(at in shown and tells_more(shown[at], steady) for at in _UNSTEADY):
         steady = None
