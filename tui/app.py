@@ -238,9 +238,13 @@ class GpuwatchApp(App[int]):
         if len(found) > 1 or more:
             self.compare(found, beside=path)
         else:
-            self.go_home(
-                path, [path], "this run is marked: mark another session with Space, then press c"
-            )
+            self.compare_with_another(path)
+
+    def compare_with_another(self, path: Path) -> None:
+        """Leave it to the person to find a session to compare this one with."""
+        self.go_home(
+            path, [path], "this run is marked: mark another session with Space, then press c"
+        )
 
     def leave(
         self, path: Path | None = None, snapshot: Snapshot | None = None, *, stopped: bool = False

@@ -154,7 +154,7 @@ async def export_report(
     across_devices: bool = False,
     across_commands: bool = False,
 ) -> str:
-    """Write the report of ``paths``; returns where it is and, after three blanks, how to fetch it.
+    """Write the report of ``paths``; returns where it is, or over SSH how to fetch it.
 
     ``paths``: a study's folder, a session, or sessions to compare, the baseline first. A study's
     summary is written to its folder again, the page of a session of no study beside it; a
@@ -170,7 +170,12 @@ async def export_report(
     outcome = await run(*export.arguments, timeout=_TIMEOUT_SECONDS, outlives=True)
     if not outcome.good:
         return f"no report: {outcome.complaint}"
-    return f"report: {_short_path(export.page)}   fetch it: {fetch(export.page)}"
+    page, home = export.page, Path.home()
+    in_home = page.relative_to(home) if page.is_relative_to(home) else None
+    if "SSH_CONNECTION" in os.environ:
+        host = platform.node() or "HOST"
+        return f"report written; fetch it: scp {host}:{shell(in_home or page)} ."
+    return f"report: {page if in_home is None else '~' / in_home}"
 
 
 def export_of(
@@ -200,17 +205,6 @@ def export_of(
     compared = [folder] if folder is not None else sessions
     arguments = [*map(str, compared), *options, "--format", "html", "--out", str(page)]
     return Export(("compare", *arguments), page)
-
-
-def _short_path(page: Path) -> str:
-    """``~/study/summary.html`` for a page in the home folder, else the full path."""
-    home = Path.home()
-    return f"~/{page.relative_to(home)}" if page.is_relative_to(home) else str(page)
-
-
-def fetch(page: Path) -> str:
-    """The command that copies ``page`` from this machine, to be run on another one."""
-    return f"scp {platform.node() or 'HOST'}:{shell(page)} ."
 
 
 def study_of(paths: Sequence[Path]) -> Path | None:

@@ -124,7 +124,7 @@ def test_what_cannot_run_says_why_at_its_run(cli: Cli) -> None:
 def test_a_time_that_is_not_known_is_null_with_its_reason_and_then_known(cli: Cli) -> None:
     found = asked(cli, "--", "true")
     assert found["seconds"] is None
-    assert found["reason"] == "no earlier run of true in bare that finished"
+    assert found["reason"] == "no earlier run of true in bare with these settings that finished"
     cli("--record", "--", "true")
     found = asked(cli, "--", "true")
     assert found["seconds"] > 0 and found["reason"] is None

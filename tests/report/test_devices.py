@@ -43,7 +43,7 @@ def test_each_case_is_a_row_of_its_device(two_cases: StudyResult) -> None:
     assert heading.text in {device.name for device in judged[0].devices}
     steps = [session.steps.median_seconds or 0 for session in judged]
     mean, low, high = exp_interval(steps)
-    first, second = by_name["step time"].split("\n")
+    first, second = by_name["median step"].split("\n")
     assert first == units.quantity(mean, "s")
     assert second.replace("\t", " ") == units.span(low, high, "s")
     assert min(steps) < mean < max(steps) and low < mean < high

@@ -98,7 +98,7 @@ def test_each_of_the_five_has_its_figures_or_a_reason(
     why = {column for each in sentences for column in _columns(each)}
     for row in grid.rows:
         known = dict(zip(grid.head, row, strict=True))
-        for column in ("step time", "throughput", "FLOP/s"):
+        for column in ("median step", "throughput", "FLOP/s"):
             assert known[column] != units.UNKNOWN
         for column in ("MFU", "bandwidth", "J/sample"):
             assert known[column] == units.UNKNOWN and column in why

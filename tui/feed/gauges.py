@@ -348,7 +348,9 @@ def metrics_of(devices: Sequence[DeviceNow], selected: str | None, steps: Steps)
         yield from (key for key in _STEPS if available.get(key, steps.times.seen))
     for key in _PICKED:
         device = _device(key, devices, selected)
-        if device is not None and device.get(key).method is not Method.UNAVAILABLE:
+        if device is None or device.get(key).method is Method.UNAVAILABLE:
+            continue
+        if key != "hw.cpu.utilization" or device.row.id != selected:  # else a gauge shows it
             yield key
 
 

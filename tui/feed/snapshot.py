@@ -213,6 +213,8 @@ class Work:
     step_count: int = 0
     """Number of steps of the median."""
     loss: float | None = None
+    no_loss: str = ""
+    """Why it is unknown."""
     model: str | None = None
     batch_size: int | None = None
     dtype: str | None = None
@@ -465,6 +467,11 @@ class Snapshot:
     @property
     def cpu(self) -> DeviceNow | None:
         return next((device for device in self.devices if device.row.kind == "cpu"), None)
+
+    @property
+    def process(self) -> DeviceNow | None:
+        """The workload with all its processes."""
+        return next((device for device in self.devices if device.row.kind == "workload"), None)
 
     def device(self, id_: str | None) -> DeviceNow | None:
         return next((device for device in self.devices if device.row.id == id_), None)

@@ -24,6 +24,7 @@ from gpuwatch.analysis.samples.step_lines import (
     NO_STEPS,
     NO_STEPS_YET,
     ends_told,
+    no_figure,
     no_rates,
     no_steps,
     other_phase,
@@ -54,7 +55,7 @@ _MAX_PHASES = 9
 """Most phases with a name; foreign step lines may name any number."""
 _MOST_ROWS = 5_000
 """Newest step lines that are kept one by one."""
-_MIN_FIRST_ROWS, _MAX_FIRST_ROWS = 200, 4000
+_MIN_FIRST_ROWS, _MAX_FIRST_ROWS = _MAX_STEPS, 4000
 """Least and most step lines read when a session is opened; older ones follow in chunks."""
 _CHUNK, _SPARSE_CHUNK = 20_000, 1000
 """Older step lines per chunk: in ten-second sums, or single ones if they are rare."""
@@ -131,12 +132,21 @@ class WorkRate(StepHistory):
         return mean_rate(rows, self._work, told=self._steps.told)
 
     def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
-        """Of the steps that end in this time, as in ``gpuwatch show``, where their lines are at
-        hand; of older ones by ten-second bucket."""
-        rows: Sequence[StepLine] | None = None if least else self._steps.within(start, end)
-        if rows is None and (start, end) == self._steps.timed:
-            rows = self._steps.whole
-        return super().mean(start, end, least) if rows is None else self.of(rows)
+        """Of the timed steps as in ``gpuwatch show``: of the time that they took. Of any other
+        time over all of it, as the means of samples are."""
+        if least:
+            return super().mean(start, end, least)
+        rows = self._steps.within(start, end)
+        if (start, end) == self._steps.timed and (timed := rows or self._steps.whole):
+            return self.of(timed)
+        if rows is not None:
+            near = [row for row in self._steps.recent if row.t >= start - 60 * NS]
+            return rate_series(near, self._work, [start, end])[0]
+        shares = [
+            total * max(0, min(end, (bucket + 1) * BUCKET_NS) - max(start, bucket * BUCKET_NS))
+            for bucket, (total, _) in self.sums.items()
+        ]
+        return sum(shares) / BUCKET_NS / ((end - start) / NS) if any(shares) else None
 
     def last(self, seconds: float = 2.0) -> float | None:
         """Work per second over the last ``seconds`` that end with the newest step line."""
@@ -441,6 +451,7 @@ class Steps:
             step_seconds=pace,
             step_count=len(durations),
             loss=self.newest_loss,
+            no_loss=no_figure(meta, "loss"),
             model=_text(run.get("model")),
             batch_size=_int(run.get("batch_size")),
             dtype=_text(run.get("dtype")),
@@ -487,8 +498,8 @@ def phase_shares(
     """The shares of the phases in the time of the newest timed steps, and of the hook by the
     session's ``meta``; ``None``: no step line named any.
 
-    Where only some steps have phases, these add up to the time of those steps. ``newest``: step
-    lines, the newest first, which are read until they are of ``most`` steps.
+    Where only some steps have phases, or one is ``other``, these add up to the time of those steps.
+    ``newest``: step lines, the newest first, which are read until they are of ``most`` steps.
     """
     steps, whole = 0, 0.0
     sums: dict[str, float] = {}
@@ -497,10 +508,10 @@ def phase_shares(
             continue
         phases = {name: max(0.0, seconds) for name, seconds in row.phases.items()}
         count, seconds = len(row.seconds), sum(phases.values())
-        if row.sampled is None:
-            seconds = max(sum(row.seconds), seconds)
-        else:
+        if row.sampled is not None:
             count = round(row.sampled)
+        elif "other" not in phases:
+            seconds = max(sum(row.seconds), seconds)
         if not count or not 0 < seconds < inf:
             continue
         steps += count

@@ -37,7 +37,8 @@ class SessionReading(HomeActs):
         self._wanted = current
         if marked:
             self._lent = tuple(marked)
-            self.state = replace(self.state, marked=tuple(marked))
+            how = replace(self.state.how, query="")  # the other one may be any
+            self.state = replace(self.state, marked=tuple(marked), how=how)
         self.state = replace(self.state, message=message)
 
     def action_refresh(self) -> None:

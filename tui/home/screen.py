@@ -299,6 +299,10 @@ _DEMO_STARTS_S = 12
 """Seconds of the recording that are passed by at first: its GPU does nothing before."""
 
 
+_NOT_OF_A_DEMO = frozenset({"new", "mark", "compare", "export", "label", "delete"})
+"""What cannot be done with its one recording."""
+
+
 class DemoScreen(HomeScreen):
     """Plays a recording, over and over, as if its machine were this one; says that it does."""
 
@@ -322,6 +326,9 @@ class DemoScreen(HomeScreen):
 
     def on_mount(self) -> None:
         self.set_interval(self._every, self.paint)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action not in _NOT_OF_A_DEMO and super().check_action(action, parameters)
 
     def view_of(self, devices: Snapshot, width: int) -> View:
         return replace(super().view_of(devices, width), at=self._at, playing=True)

@@ -107,7 +107,7 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> P
     gpus = snapshot.gpus
     free = height - len(top) - len(bottom)
     device = snapshot.device(snapshot.selected)
-    details = detail_rows(device, width) if device else []
+    details = detail_rows(device, width, snapshot.process) if device else []
     if len(gpus) > 4 and height < TALL:
         details = details[1:]
     gpu_lines: list[Line] = []

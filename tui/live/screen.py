@@ -409,8 +409,12 @@ class LiveScreen(TimeTravel, Stopping):
     def action_compare(self) -> None:
         """Compare the study, if the run has ended or the study has other sessions."""
         over = self.snapshot is not None and not self.snapshot.goes_on
-        if over or (len(sessions_in(self.path.parent)) > 1 and place(self.path) is not None):
+        # Without a plan, what else is in the folder has nothing to do with it.
+        studied = place(self.path) is not None
+        if studied and (over or len(sessions_in(self.path.parent)) > 1):
             self.gpuwatch.compare_with_study(self.path)
+        elif over:
+            self.gpuwatch.compare_with_another(self.path)
 
     action_compare_alone = action_compare
 

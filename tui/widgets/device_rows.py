@@ -112,16 +112,19 @@ class Fields:
         return line
 
 
-def detail_rows(device: DeviceNow, width: int) -> list[Line]:
-    """Memory, power, temperature (and fans), clocks and PCIe of a device, in one or two rows."""
-    fields = Fields(width, 6 if width >= _SIX_COLUMNS else 3)
+def detail_rows(device: DeviceNow, width: int, process: DeviceNow | None = None) -> list[Line]:
+    """Memory, power, temperature (and fans), clocks and PCIe of a device, in one or two rows; of
+    a CPU also what the workload's ``process`` uses."""
     if device.row.kind == "cpu":
-        fields.add(f"{device.peak}memory", device.memory)
+        fields = Fields(width, 6 if width >= 120 else 3).add(f"{device.peak}memory", device.memory)
+        if process is not None:
+            _of_process(fields, process, memory=True)
         for name, metric, unit in (("clock", "frequency", "Hz"), ("power", "power", "W")):
             reading = device.get(f"hw.cpu.{metric}")
             if reading.method is not Method.UNAVAILABLE:
                 fields.add(name, si(reading.value, unit))
-        return fields.rows()
+        return fields.rows()[: 1 if width < 120 else 2]
+    fields = Fields(width, 6 if width >= _SIX_COLUMNS else 3)
     short = width < _SHORT
     temperature = number(device.value("hw.gpu.temperature"), "°C")
     fan = device.value("hw.gpu.fan.speed_ratio")
@@ -177,23 +180,26 @@ def activity_row(device: DeviceNow, width: int) -> Line | None:
 
 def host_row(snapshot: Snapshot, width: int) -> Line | None:
     """CPU and memory of the host and of the workload."""
-    cpu = snapshot.cpu
-    process = next((device for device in snapshot.devices if device.row.kind == "workload"), None)
     fields = Fields(width, 6 if width >= 120 else 3)
-    if cpu is not None:
+    if (cpu := snapshot.cpu) is not None:
         fields.add("host CPU", percent(cpu.value("hw.cpu.utilization")))
         fields.add(f"{cpu.peak}host memory", cpu.memory)
-    if process is not None:
-        cores = process.value("process.cpu.time")
-        fields.add("process", UNKNOWN if cores is None else f"{digits(cores)} cores")
-        if width >= 120:
-            fields.add(f"{process.peak}resident", process.memory)
-            for way in ("read", "write"):
-                reading = process.get(f"process.io.{way}")
-                if reading.method is not Method.UNAVAILABLE:
-                    fields.add(f"{way}s", si(reading.value, "B/s"))
+    if snapshot.process is not None:
+        _of_process(fields, snapshot.process, memory=width >= 120)
     rows = fields.rows()
     return rows[0] if rows else None
+
+
+def _of_process(fields: Fields, process: DeviceNow, *, memory: bool) -> None:
+    """Add the workload's CPU, and its ``memory`` and what it reads and writes."""
+    cores = process.value("process.cpu.time")
+    fields.add("process", UNKNOWN if cores is None else f"{digits(cores)} cores")
+    if memory:
+        fields.add(f"{process.peak}resident", process.memory)
+        for way in ("read", "write"):
+            reading = process.get(f"process.io.{way}")
+            if reading.method is not Method.UNAVAILABLE:
+                fields.add(f"{way}s", si(reading.value, "B/s"))
 
 
 def power_text(gpu: DeviceNow) -> str:

@@ -32,6 +32,8 @@ def scale_end(value: float, unit: str, columns: int) -> str:
         size, name = float(number.replace(",", "")), prefixed.removesuffix("B")
     elif unit == "s" and 0 < value < 1:
         size, name = (value * 1e3, "ms") if value >= 1e-3 else (value * 1e6, "µs")
+    elif unit in ("s", "W"):
+        size, name = value, unit
     else:
         label = scale_label(value, unit)
         return label if len(label) < columns else "".join(si_parts(value, "")).replace(" ", "")

@@ -9,10 +9,11 @@ from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 
 from gpuwatch.analysis.hardware.profile import Counters, tool_name
+from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
 from gpuwatch.core.metrics import CATALOGUE, Method, reading_of
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import bounded, clock_time, quantity, si
-from gpuwatch.tui.feed.snapshot import DeviceNow, Gauge, Reading, Snapshot
+from gpuwatch.core.units import bounded, clock_time, counted, quantity, si
+from gpuwatch.tui.feed.snapshot import DeviceNow, Gauge, Reading, Snapshot, StepShares, Work
 from gpuwatch.tui.widgets.base_screen import Field, WritingScreen
 from gpuwatch.tui.widgets.gauge_rows import is_cache_reuse, mean_text, share_texts
 from gpuwatch.tui.widgets.head_rows import age_text
@@ -81,6 +82,8 @@ class PageScreen(WritingScreen):
             self.field.stand(len(_FIND), 1, width - len(_FIND))
         space = max(1, height - 2)
         self._first = max(0, min(self._first, len(rows) - space))
+        if self._wanted and not rows:
+            lines.append(Line(width).add(f" nothing matches {self._wanted}", "muted"))
         for row in rows[self._first : self._first + space]:
             line = Line(width)
             for text, role in row:
@@ -137,6 +140,8 @@ def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
         rows.append((("", "text"),))
     if snapshot.gauges:
         rows += _gauges(snapshot, width)
+    if snapshot.work is not None:
+        rows += _steps(snapshot.work, snapshot.shares, width)
     if snapshot.counters is not None:
         rows += [(("", "text"),), *counter_rows(snapshot.counters, width)]
     order = {name: index for index, name in enumerate(CATALOGUE)}
@@ -168,6 +173,25 @@ def _gauges(snapshot: Snapshot, width: int) -> list[Row]:
     bandwidth = snapshot.gauges[1]
     if bandwidth.reading.method is not Method.COUNTED and not snapshot.machine_only:
         rows += _number("Algorithmic bytes/s", snapshot.algorithmic, width, "By/s")
+    return rows
+
+
+def _steps(work: Work, shares: StepShares | None, width: int) -> list[Row]:
+    """Their time, throughput, loss and phases."""
+    why = None if work.reports else work.no_steps or NO_STEPS_YET
+    over = counted(work.step_count, "timed step")
+    figures: list[tuple[str, float | None, str, str | None, str]] = [
+        ("median step", work.step_seconds, "s", why or work.throughput.reason, over),
+        ("last loss", work.loss, "", why or work.no_loss, "step lines"),
+    ]
+    for name, share in shares.parts if shares else ():
+        mean = f"mean of {counted(shares.steps, 'step')}" if shares else ""
+        figures.append((f"phase: {name}", share, "1", None, mean))
+    rows: list[Row] = [(("", "text"),), ((" steps", "strong"),)]
+    rows += _number("throughput", work.throughput, width, "{sample}/s")
+    for name, value, unit, reason, source in figures:
+        known = Reading(value, Method.MEASURED, reason if value is None else None, source)
+        rows += _number(name, known, width, unit)
     return rows
 
 

@@ -91,7 +91,9 @@ def dispatch(arguments: Sequence[str]) -> int:
     """
     own, command = _split(arguments)
     at = command_at(own)
-    if "--record" in own[:at]:  # before a word that may be an option's value
+    if own[at : at + 2] == ["run", "--record"]:  # not of a program that has such an option
+        own.pop(at)
+    if "--record" in own[: at + 1]:  # before a word that may be an option's value
         name = "--record"
         own.remove(name)
     elif own[at : at + 1] and (own[at] in COMMANDS or own[at] in HIDDEN):

@@ -60,6 +60,8 @@ class Parser(argparse.ArgumentParser):
                     hint = f"did you mean {close[0]}?"
         if message.startswith("unrecognized arguments: --price"):
             hint = "give it afterwards: gpuwatch compare STUDY --price STUDY=EUR"
+        if message.startswith("unrecognized arguments: --record") and self.prog.endswith(" run"):
+            hint = "without a screen: gpuwatch --record WORKLOAD"
         if message.endswith("given twice"):
             hint = "several values are a sweep: `gpuwatch sweep mnist-cnn --batch-size 16,32`"
         if message.startswith("argument --compile: invalid choice"):

@@ -18,7 +18,7 @@ from gpuwatch.core import paths
 from gpuwatch.core.errors import GpuwatchError, UsageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
+from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem, number
 from gpuwatch.core.shell_line import in_bash, operator_among
 from gpuwatch.core.text import clean, document, shell
 from gpuwatch.core.units import counted, fact
@@ -43,6 +43,11 @@ def announce(request: Request) -> None:
             line = " ".join(word if word == operator else shell(word) for word in words)
             say(f"{operator!r} goes to {words[0]} as it is; for a shell: -- {in_bash(line)}")
     if len(request.plan.runs) > 1:
+        from gpuwatch.analysis.samples.steady_state import FEWEST_STEPS
+
+        asked = [number(case.parameters.get("steps")) for case in cases]
+        if few := [steps for steps in asked if steps is not None and steps < FEWEST_STEPS]:
+            say(f"--steps {min(few):g} is too few for a verdict: {FEWEST_STEPS} are needed")
         for line in [*_parts(request.plan), _time(request, request.todo)]:
             say(line)
 
@@ -245,7 +250,7 @@ def _seconds(request: Request, todo: Sequence[PlannedRun]) -> tuple[float | None
     cases = unique(run.workload for run in plan.runs)
     name = f"{case_label(new[0].workload, cases)} in {new[0].environment.label}"
     name += "".join(f" on {place}" for place in request.on)
-    return None, f"no earlier run of {name} that finished"
+    return None, f"no earlier run of {name} with these settings that finished"
 
 
 DONE, IMPOSSIBLE = "done", "cannot run here"

@@ -19,7 +19,7 @@ from gpuwatch.own_command import NOW_PREFIX
 from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.programs import changed
 from gpuwatch.recorder.recover import record_rest
-from gpuwatch.recorder.request import Request, resolve_plan
+from gpuwatch.recorder.request import Request, ResolvedPlan, resolve_plan
 from gpuwatch.recorder.run_folder import RecordedElsewhere
 from gpuwatch.recorder.sources import check_dcgm
 from gpuwatch.recorder.study import StudyRun, unavailable
@@ -42,7 +42,8 @@ def record(request: Request, observer: Observer) -> ExitCode:
     """Run and record everything requested; returns the exit code of the command.
 
     Raises:
-        NotAvailable: the only environment cannot run, or requested DCGM is missing.
+        NotAvailable: the only environment cannot run, or of those to compare in blocks fewer than
+            two can; or requested DCGM is missing.
         StorageError: the study cannot be written.
     """
     if request.resume is not None:
@@ -50,8 +51,8 @@ def record(request: Request, observer: Observer) -> ExitCode:
     resolved = resolve_plan(request)
     if resolved.refused is not None:
         raise resolved.refused
-    if resolved.problems and len({(run.part, cell(run)) for run in request.plan.runs}) == 1:
-        raise unavailable(resolved.problems[1])
+    if resolved.problems and _in_vain(resolved):
+        raise unavailable(next(iter(resolved.problems.values())))
     check_dcgm(request.plan.settings.dcgm)
     folder = study_folder.create(request.out, request.plan)
     study_folder.note(folder, resolved.problems)
@@ -65,6 +66,19 @@ def record(request: Request, observer: Observer) -> ExitCode:
     if request.while_pid is not None and start_time(request.while_pid) is None:  # or a zombie
         _throw_away(folder)
     return code
+
+
+def _in_vain(resolved: ResolvedPlan) -> bool:
+    """Whether the runs that can run would not answer what was asked: none of them can, or all of
+    one environment alone where blocks are to compare several."""
+    plan = resolved.request.plan
+    if len({(run.part, cell(run)) for run in plan.runs}) == 1:
+        return True
+    asked = {run.environment.label for run in plan.runs}
+    left = {run.environment.label for run in resolved.todo if run.index not in resolved.problems}
+    return len(left) < 2 <= len(asked) and all(
+        part.blocks and not part.sweep for part in plan.parts
+    )
 
 
 def _sweep_thrown_away(parent: Path) -> None:

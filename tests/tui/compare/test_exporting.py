@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.plan_file import document
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.commands import Export, _short_path, export_of, export_report
+from gpuwatch.tui.commands import Export, export_of, export_report
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
 
@@ -43,6 +44,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def at_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSH_CONNECTION", raising=False)
+
+
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
@@ -70,7 +76,7 @@ async def test_of_a_study_the_summary_in_its_folder_is_made_anew(pair: list[Path
     (folder / "summary.html").write_text("of before")
     message = await export_report([folder])
     page = folder / "summary.html"
-    assert f"report: {page}" in message and f":{page} ." in message and "scp " in message
+    assert message == f"report: {page}"
     assert "<html" in page.read_text()
 
 
@@ -154,11 +160,10 @@ async def test_e_on_the_compare_screen_says_where_the_page_is(
 ) -> None:
     async with running(lambda: CompareScreen(pair)) as (app, pilot):
         await pilot.press("e")
-        await shows(pilot, "fetch it: scp")
-        assert "» report:" in screen_text(app)
+        await shows(pilot, "» report:")
         await shows(pilot, "against")
         await pilot.press("down")
-        assert "fetch it" not in screen_text(app), "the next key takes the answer away"
+        assert "» report" not in screen_text(app), "the next key takes the answer away"
     (arguments,) = [each for each in fake.asked if each[0] == "compare"]
     assert arguments[1:3] == [str(path) for path in pair] and arguments[-2] == "--out"
 
@@ -171,8 +176,14 @@ async def test_e_where_nothing_may_be_changed_says_so(pair: list[Path], fake: Fa
     assert not fake.asked
 
 
-def test_the_own_folder_is_told_as_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    page = tmp_path / "study" / "summary.html"
-    assert _short_path(page) == "~/study/summary.html"
-    assert _short_path(Path("/elsewhere/a.html")) == "/elsewhere/a.html"
+async def test_over_ssh_it_is_told_how_to_fetch_it(
+    session: Make, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = session()
+    monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 50000 192.0.2.2 22")
+    page = path.with_suffix(".html")
+    assert f"; fetch it: scp {platform.node()}:{page} ." in await export_report([path])
+    monkeypatch.setenv("HOME", str(path.parent))
+    assert (await export_report([path])).endswith(f":{page.name} .")
+    monkeypatch.delenv("SSH_CONNECTION")
+    assert await export_report([path]) == f"report: ~/{page.name}"

@@ -38,6 +38,7 @@ async def test_unknown_numbers_are_dashes_with_a_reason_and_never_zero(session: 
         await pilot.press("i")
         await shows(pilot, "every number")
         assert isinstance(app.screen, PageScreen)
+        await pilot.press("slash", *"power")
         await shows(pilot, "not supported by this board")
 
 
@@ -268,15 +269,18 @@ def test_a_run_that_ends_between_two_looks_is_not_told_as_lost(session: Make) ->
 
 
 async def test_c_compares_with_the_study(session: Make) -> None:
-    session("02-docker", environment="docker=image", meta=finished(), alive=False)
-    async with live(session(meta=finished(), alive=False)) as (_, pilot):
+    session("02-docker", environment="docker", meta=finished(), alive=False)
+    path = session(meta=finished(), alive=False)
+    plan(path.parent, "01-bare", "02-docker")
+    async with live(path) as (_, pilot):
         await pilot.press("c")
-        await shows(pilot, "docker=image against bare")
+        await shows(pilot, "docker against bare")
         await pilot.press("escape")
         await shows(pilot, "✓ finished")
 
 
 async def test_c_without_a_study_asks_for_another_session(session: Make, fake: Fake) -> None:
+    session("02-docker", meta=finished(), alive=False)  # another one in its folder by chance
     async with live(session(meta=finished(), alive=False)) as (app, pilot):
         await shows(pilot, "l log  p processes  o roofline  z zoom")
         assert "c compare" not in screen_text(app)

@@ -69,6 +69,18 @@ def test_the_mean_of_a_part_is_called_that(session: Make) -> None:
     assert badge(whole, 26) == "measured, timed steps"
 
 
+def test_the_mean_of_a_part_without_steps_is_over_all_of_it(session: Make) -> None:
+    """As that of the utilization is: both are of one time."""
+    path = session(meta=finished(), alive=False, total_steps=8000)
+    with SessionReader(path) as reader:
+        (last,) = reader.steps(reader.last_step() - 1, 1)
+    assert 35 * NS < last.t < 60 * NS
+    whole, part = (shown(path, View(seconds=seconds)).gauges[2] for seconds in (None, 60))
+    assert whole.reading.value is not None and part.period == "last 1 min"
+    worked = (last.t - 30 * NS) / (60 * NS)
+    assert part.reading.value == pytest.approx(whole.reading.value * worked, rel=0.1)
+
+
 def test_of_a_run_that_is_over_every_value_is_the_mean_that_show_gives(session: Make) -> None:
     path = session(meta=finished(), alive=False)
     text = page_text(path, (120, 40))

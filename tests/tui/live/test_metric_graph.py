@@ -83,7 +83,7 @@ async def test_where_there_is_room_it_is_a_fourth_graph(session: Make) -> None:
         text = screen_text(app)
     for title in ("GPU utilization", "Algorithmic bytes/s", "Model FLOP/s"):
         assert title in text
-    assert text.count("100%┤") == 1 and "  700┤" in text
+    assert text.count("100%┤") == 1 and " 700W┤" in text
 
 
 def test_only_what_the_session_has_can_be_picked(session: Make) -> None:

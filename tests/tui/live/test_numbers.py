@@ -212,6 +212,21 @@ def test_what_a_counter_gains_in_a_second_is_named_so(session: Make) -> None:
     assert any(row.startswith("process memory usage 2.40 GiB measured") for row in texts)
 
 
+def test_the_figures_of_the_steps_are_there_and_why_one_is_not(session: Make) -> None:
+    text = numbers_text(session(phases={"forward": 0.6, "backward": 0.4}), 100)
+    steps = text.partition("\n steps\n")[2]
+    for figure in ("throughput ", "median step ", "last loss ", "phase: forward "):
+        assert f"   {figure}" in steps
+    bare = snapshot_of(session("02-bare"))
+    assert bare.work is not None
+    silent = replace(bare, work=replace(bare.work, loss=None))
+    rows = ["".join(text for text, _ in row) for row in number_lines(silent, 100)]
+    at = next(at for at, row in enumerate(rows) if row.startswith("   last loss"))
+    assert (
+        rows[at].rstrip().endswith("unavailable") and rows[at + 1].strip() == "no step line has it"
+    )
+
+
 async def test_slash_leaves_the_rows_with_a_text_and_those_they_belong_to(session: Make) -> None:
     async with live(session(gpus=2), (120, 40)) as (app, pilot):
         await pilot.press("i", "slash", *"POWER")
@@ -224,6 +239,8 @@ async def test_slash_leaves_the_rows_with_a_text_and_those_they_belong_to(sessio
         ]
         assert sum("GPU power" in row for row in rows) == 2
         assert "RAPL can be read by root only" in screen_text(app), "what belongs to a row"
+        await pilot.press(*"x")
+        await shows(pilot, "nothing matches POWERx")
         await pilot.press("enter", "escape")
         await shows(pilot, "temperature")
         await pilot.press("escape")

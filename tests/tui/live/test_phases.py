@@ -68,11 +68,12 @@ def test_what_the_hook_takes_is_shown() -> None:
     assert "hook 0.2 % of the time" in texts(phase_rows(shares, 160, 2))[1]
 
 
-def test_other_is_told_with_the_phases_that_the_hook_could_not_see() -> None:
+def test_other_is_told_once_with_the_phases_that_the_hook_could_not_see() -> None:
+    """The step of several ranks is longer than the phases of the first one."""
     run = {"unseen_phases": {"data": "no loader", "forward": "compiled"}}
-    steps = [line({"backward": 0.4, "other": 0.6}, (1.0,))]
+    steps = [line({"backward": 0.4, "other": 0.6}, (1.1,))]
     shares = phase_shares(steps, {"run": run})
-    assert shares is not None
+    assert shares is not None and shares.other == 0
     legend = texts(phase_rows(shares, 120, 2))[1]
     assert "backward 40 %" in legend and "other (with data and forward) 60 %" in legend
 

@@ -251,6 +251,17 @@ def test_a_moment_reached_by_playing_is_the_moment_that_is_jumped_to(over: Path,
     assert again.bound == jumped.bound
 
 
+def test_a_look_back_is_at_as_many_steps_as_were_seen_then(session: Callable[..., Path]) -> None:
+    path = session(pace=60.0, seconds=300.0)
+    with SessionReader(path) as reader:
+        collector = Collector(reader, lambda: START_UNIX_NS)
+        collector.update()
+        then = PastView(collector).at(280 * NS).snapshot(View(at=280 * NS, seconds=60))
+        timed = [row for row in reader.steps(0) if row.t <= 280 * NS and not row.warmup]
+    assert then.work is not None
+    assert then.work.step_count == sum(row.count for row in timed) > 700
+
+
 def test_a_long_session_is_opened_and_gone_through_by_reading_little(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,7 +276,7 @@ def test_a_long_session_is_opened_and_gone_through_by_reading_little(
         assert rows() < 6000
         past = PastView(collector)
         for at in (collector.end // 2, collector.end // 3, collector.end // 3 + 10 * NS):
-            for seconds, most in ((None, 2000), (10, 100), (60, 100), (300, 6000)):
+            for seconds, most in ((None, 3000), (10, 100), (60, 100), (300, 6000)):
                 then = past.at(at).snapshot(View(at=at, seconds=seconds, columns=80))
                 assert then.t == at and then.gauges[0].reading.value == 0.5
                 assert then.gauges[0].history[0] == pytest.approx(0.5)

@@ -66,6 +66,7 @@ def test_a_running_window_moves_in_jumps() -> None:
 def test_the_end_of_a_scale_keeps_its_unit() -> None:
     ends = [scale_end(gib * 2**30, "By", LABEL) for gib in (79.6, 80, 139.8)]
     assert ends == ["80Gi", "80Gi", "140Gi"]
+    assert [scale_end(2.0, "s", LABEL), scale_end(700.0, "W", LABEL)] == ["2s", "700W"]
 
 
 def test_the_axis_labels_time_since_the_start() -> None:

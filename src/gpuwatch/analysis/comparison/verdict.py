@@ -139,12 +139,14 @@ def reasons_of(
     """Why there is no verdict, the most important reason first."""
     limit = f"{margin * 100:.3g} %"
     together = f"with {comparisons} comparisons together it is not certain enough that it is"
-    if found.noisy:
-        yield f"noise of {units.percent(noise)} is too much for a {limit} question"
     if found.outside and found.noisy:
         surer = f"{(1 - NOISY_ALPHA) * 100:g} % interval"
-        yield f"at such noise the {surer}, too, must be beyond {limit}"
-    elif found.outside:
+        noisy = f"at a noise of {units.percent(noise)}"
+        yield f"{noisy} the {surer}, too, would have to be beyond {limit}"
+        return
+    if found.noisy:
+        yield f"noise of {units.percent(noise)} is too much for a {limit} question"
+    if found.outside:
         yield f"{together} more than {limit}"
     elif found.excluded and not found.nearly_inside:
         yield f"there is a difference, but whether it is more than {limit} cannot be told"

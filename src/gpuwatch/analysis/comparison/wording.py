@@ -396,7 +396,7 @@ def _conditions(
         if factor >= _LOST:
             by = units.percent(verdict.noise)
             ends = f"the ends of the interval differ by a factor of {factor:,.0f}"
-            yield f"Too noisy for a figure: one run varies by {by}, and {ends}."
+            yield f"Very noisy: one run varies by {by}, and {ends}."
     if metric == WHOLE_RUN and verdict.kind is not Kind.INVALID and verdict.pairs:
         yield "Start-up included."
 

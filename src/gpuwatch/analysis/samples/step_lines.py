@@ -45,6 +45,15 @@ def no_steps(meta: Mapping[str, JSON]) -> str:
     return clean(told, _LONGEST_REASON) if told else "the workload reported no steps"
 
 
+def no_figure(meta: Mapping[str, JSON], key: str, lines: str = "no step line") -> str:
+    """Why no step has the loss, or an accuracy; ``lines``: what was looked at."""
+    if not mapping(meta.get("hook")).get("processes"):
+        return f"{lines} has it"
+    trains = "trainable_parameters" in mapping(meta.get("run"))
+    told = "; --hook loss reads it" if key == "loss" and trains else ""
+    return f"the program printed no line that is known to have it{told}"
+
+
 def hooked(meta: Mapping[str, JSON]) -> bool | None:
     """Whether the hook was in a process of the run; ``None``: an older file, or no command."""
     hook = meta.get("hook")

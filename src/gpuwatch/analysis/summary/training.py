@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
+from gpuwatch.analysis.samples.step_lines import no_figure
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
@@ -75,12 +76,8 @@ def training_of(reader: SessionReader, reason: str | None, writers: str | None =
     reported = reader.last_reported(tuple(NAMES))
     cut = reader.last_step() >= CHUNK
     meta = reader.meta()
-    never = f"none of the last {CHUNK:,} step lines has it" if cut else "no step line has it"
-    lacks = dict.fromkeys(NAMES, never)
-    if mapping(meta.get("hook")).get("processes"):
-        lacks = dict.fromkeys(NAMES, "the program printed no line that is known to have it")
-        if "trainable_parameters" in mapping(meta.get("run")):  # not in a program that infers
-            lacks["loss"] += "; --hook loss reads it"
+    of = f"none of the last {CHUNK:,} step lines" if cut else "no step line"
+    lacks = {key: no_figure(meta, key, of) for key in NAMES}
     epoch = mapping(meta.get("epoch"))
     ended = number(epoch.get("epoch"))
     return Training(

@@ -43,7 +43,12 @@ def sweeps(result: StudyResult) -> Section:
 
 
 def _points(sweep: Sweep, rows: Sequence[SweepRow]) -> Table:
-    head = [sweep.parameter.replace("_", " "), "throughput", "step time", "against the best"]
+    head = [
+        sweep.parameter.replace("_", " "),
+        "steady throughput",
+        "typical step",
+        "against the best",
+    ]
     ranks = sweep.parameter == RANKS
     head += ["efficiency"] if ranks else []
     cells = (

@@ -23,7 +23,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.report.document.blocks import Heading, Item, Section, Sentence, Table
 from gpuwatch.report.document.quantities import breakable
 
-_HEAD = ("case", "step time", "throughput", "FLOP/s", "MFU", "bandwidth", "J/sample", "bound by")
+_HEAD = ("case", "median step", "throughput", "FLOP/s", "MFU", "bandwidth", "J/sample", "bound by")
 _COST = "EUR/million"
 _SPECIFIED = ("device", "memory", "peak FLOP/s", "bandwidth", "compute capability", "driver")
 _AT_CLOCK = "(m)"
@@ -34,12 +34,12 @@ _SPECIFIED_BY = (
 )
 _ALGORITHMIC, _CPU, _PRODUCT = "(a)", "(c)", "(p)"
 _LEGEND = (
-    f"of the judged runs: the geometric mean of {LEAST} or more over its 95 % interval, else the "
-    "median. Step time, energy: measured; throughput, FLOP/s, MFU (model FLOP, without "
-    "recomputation, of the data sheet's dense peak of the run's data type, or "
-    f"{_PRODUCT} of the measured product): counted. Bandwidth: share of the device's, by hardware "
-    f"counters, or {_ALGORITHMIC} of algorithmic bytes, which caches may serve. J/sample: of the "
-    f"GPUs, or {_CPU} of the CPU's packages. "
+    f"of all timed steps of the judged runs, as `show` has them: the geometric mean of {LEAST} or "
+    "more over its 95 % interval, else the median. Median step, energy: measured; throughput, "
+    "FLOP/s, MFU (model FLOP, without recomputation, of the data sheet's dense peak of the run's "
+    f"data type, or {_PRODUCT} of the measured product): counted. Bandwidth: share of the "
+    f"device's, by hardware counters, or {_ALGORITHMIC} of algorithmic bytes, which caches may "
+    f"serve. J/sample: of the GPUs, or {_CPU} of the CPU's packages. "
 )
 _PRICED = "EUR/million: the price of an hour by the steady throughput. "
 _UNKNOWN = f"{units.UNKNOWN}: unknown, for the reasons above. "
