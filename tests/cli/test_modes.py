@@ -66,7 +66,7 @@ def test_all_that_gpuwatch_keeps_is_its_owners_and_what_is_asked_for_by_path_fol
     for each in (outside.parent, outside):
         assert mode(each) == 0o777 & ~umask, "as mkdir -p makes it"
     exported, compared = tmp_path / "a.csv", tmp_path / "compared.md"
-    cli("export", one, "--output", exported)
+    cli("export", one, "--out", exported)
     cli("compare", one, other, "--out", compared, "--format", "md")
     for each in (exported, compared):
         assert mode(each) == 0o666 & ~umask

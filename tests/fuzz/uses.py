@@ -68,7 +68,7 @@ def _commands(place: Place) -> Iterator[tuple[list[str], Check]]:
     for what in ("series", "steps", "log", "events", "runs"):
         yield ["export", path, "--what", what], output.of_csv
         yield ["export", path, "--what", what, "--format", "json"], output.of_json
-    yield ["export", path, "--output", str(place.out / "a.parquet")], output.of_text
+    yield ["export", path, "--out", str(place.out / "a.parquet")], output.of_text
     yield ["report", folder], output.of_text
 
 

@@ -21,8 +21,8 @@ from .test_shells import ROOT, files
 RECORDED = Path(__file__).parents[1] / "data" / "kept-0.1.0" / "study" / "01-bare-1.gpuwatch"
 WRITING = {
     "roofline": ("roofline", RECORDED, "--format", "json", "--out"),
-    "export, CSV": ("export", RECORDED, "--output"),
-    "export, Parquet": ("export", RECORDED, "--format", "parquet", "--output"),
+    "export, CSV": ("export", RECORDED, "--out"),
+    "export, Parquet": ("export", RECORDED, "--format", "parquet", "--out"),
     "compare": ("compare", RECORDED, "OTHER", "--format", "json", "--out"),
 }
 
@@ -108,12 +108,13 @@ def test_a_new_file_appears_whole_and_nothing_is_left_beside_it(
 def test_a_pipe_and_the_null_device_are_written_to_as_they_are(cli: Cli, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    for words, option in ((("export", RECORDED), "--output"), (("roofline", RECORDED), "--out")):
+    for command in ("export", "roofline"):
+        words = (command, RECORDED, "--out")
         with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reading:
-            cli(*words, option, pipe)
+            cli(*words, pipe)
             assert reading.stdout is not None and len(reading.stdout.read()) > 10
-        cli(*words, option, "/dev/null")
-        done = cli(*words, option, "/dev/stdout", through=("sh", "-c", '"$@" | cat', "sh"))
+        cli(*words, "/dev/null")
+        done = cli(*words, "/dev/stdout", through=("sh", "-c", '"$@" | cat', "sh"))
         assert len(done.stdout) > 10
     assert pipe.is_fifo() and Path("/dev/null").is_char_device()
 
@@ -121,7 +122,7 @@ def test_a_pipe_and_the_null_device_are_written_to_as_they_are(cli: Cli, tmp_pat
 def test_standard_output_that_is_a_file_is_not_replaced_by_name(cli: Cli, tmp_path: Path) -> None:
     # As /dev/stdout is, which a test had better not try.
     (tmp_path / "stdout").symlink_to("/proc/self/fd/1")
-    words = ("export", RECORDED, "--output", tmp_path / "stdout")
+    words = ("export", RECORDED, "--out", tmp_path / "stdout")
     into = ("sh", "-c", f'"$@" > {tmp_path}/file', "sh")
     assert "is a link" in cli(*words, through=into, code=2).stderr
     assert (tmp_path / "stdout").is_symlink() and (tmp_path / "file").read_text() == ""

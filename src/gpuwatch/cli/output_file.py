@@ -1,4 +1,4 @@
-"""The file that ``--out`` or ``--output`` names: one that is there already is never overwritten."""
+"""The file that ``--out`` names: one that is there already is never overwritten."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def check(out: Path | None) -> None:
 
 
 @contextmanager
-def opened(out: Path, option: str) -> Iterator[BinaryIO]:
-    """``out``, which ``option`` named, for writing within the block; removed if that fails. A pipe
-    or a device is written to as it is.
+def opened(out: Path) -> Iterator[BinaryIO]:
+    """``out`` for writing within the block; removed if that fails. A pipe or a device is written to
+    as it is.
 
     Raises:
         UsageError: it exists.
@@ -40,5 +40,5 @@ def opened(out: Path, option: str) -> Iterator[BinaryIO]:
         if isinstance(error, FileExistsError) and not os.path.isdir(out.parent):
             reason = f"{out.parent} is not a folder"
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        hint = "free some space" if full else f"choose another {option}"
+        hint = "free some space" if full else "choose another --out"
         raise StorageError(f"cannot write {out}: {reason}", hint) from error

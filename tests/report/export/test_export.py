@@ -302,7 +302,7 @@ def test_the_ending_of_the_file_says_the_format(path: Path, cli: Cli, tmp_path: 
     out = tmp_path / "out"
     out.mkdir()
     for name in ("a.csv", "a.jsonl", "a.parquet"):
-        cli.read("export", path, "--what", "steps", "--output", out / name)
+        cli.read("export", path, "--what", "steps", "--out", out / name)
     assert (out / "a.csv").read_text().startswith("seconds,step,")
     assert json.loads((out / "a.jsonl").read_text().splitlines()[0])["schema"] == 2
     assert arrow.read_table(out / "a.parquet").num_rows == STEPS
@@ -319,12 +319,12 @@ def test_a_study_is_exported_by_its_folder(cli: Cli, tmp_path: Path) -> None:
 
 def test_parquet_is_not_written_to_a_terminal(path: Path, cli: Cli) -> None:
     done = cli("export", path, "--format", "parquet", code=2)
-    assert "add --output FILE.parquet" in done.stderr and done.stdout == ""
+    assert "add --out FILE.parquet" in done.stderr and done.stdout == ""
 
 
 def test_a_session_is_not_overwritten_with_itself(path: Path, cli: Cli) -> None:
     before = path.read_bytes()
-    done = cli.read("export", path, "--output", path, code=2)
+    done = cli.read("export", path, "--out", path, code=2)
     assert "already exists" in done.stderr and path.read_bytes() == before
 
 
@@ -340,7 +340,7 @@ def test_an_export_that_breaks_off_leaves_nothing(path: Path, cli: Cli) -> None:
         file.write(b"\xff" * size)
     folder = path.parent
     output = folder / "all.csv"
-    done = cli.read("export", folder, "--what", "steps", "--output", output, code=2)
+    done = cli.read("export", folder, "--what", "steps", "--out", output, code=2)
     assert "02-docker.gpuwatch is damaged" in done.stderr
     assert sorted(each.name for each in folder.iterdir()) == sorted([path.name, other.name])
 
@@ -349,8 +349,8 @@ def test_a_place_that_cannot_be_written_to_is_one_clear_error(
     path: Path, cli: Cli, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
-    done = cli.read("export", path, "--output", tmp_path / "file" / "x.csv", code=2)
-    assert "cannot write" in done.stderr and "choose another --output" in done.stderr
+    done = cli.read("export", path, "--out", tmp_path / "file" / "x.csv", code=2)
+    assert "cannot write" in done.stderr and "choose another --out" in done.stderr
 
 
 def test_a_file_system_that_is_read_only_is_one_clear_error(
@@ -361,16 +361,16 @@ def test_a_file_system_that_is_read_only_is_one_clear_error(
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", folder], check=False).returncode:
         pytest.skip("mounting a tmpfs is not permitted here")
     try:
-        done = cli.read("export", path, "--output", folder / "x.csv", code=2)
+        done = cli.read("export", path, "--out", folder / "x.csv", code=2)
     finally:
         subprocess.run(["umount", "-l", folder], check=True)
     (line,) = done.stderr.splitlines()
-    assert "Read-only file system; choose another --output" in line
+    assert "Read-only file system; choose another --out" in line
 
 
 def test_a_pipe_is_written_to_as_it_is(path: Path, cli: Cli) -> None:
     done = subprocess.run(
-        [*cli.argv("export", path, "--output", "/dev/stdout")],
+        [*cli.argv("export", path, "--out", "/dev/stdout")],
         env=cli.env, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.startswith("seconds,")

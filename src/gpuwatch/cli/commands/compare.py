@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if out is None:
         sys.stdout.write(text)
     else:
-        with output_file.opened(out, "--out") as file:
+        with output_file.opened(out) as file:
             file.write(text.encode())
     return 0
 

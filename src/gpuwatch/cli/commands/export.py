@@ -40,18 +40,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=_FORMATS,
         help="json means JSON lines; default: from FILE's ending, else csv",
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="instead of standard output")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="instead of standard output")
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     paths = session_lookup.sessions(arguments.session)
-    out: Path | None = arguments.output
+    out: Path | None = arguments.out
     form = arguments.format or _named(out)
     if form == "parquet" and out is None:
-        raise UsageError("Parquet is written to a file", "add --output FILE.parquet")
+        raise UsageError("Parquet is written to a file", "add --out FILE.parquet")
     output_file.check(out)
     if out is not None and form == "parquet" and os.path.exists(out) and not out.is_symlink():
-        raise UsageError(f"{out} is not a regular file", "choose another --output")
+        raise UsageError(f"{out} is not a regular file", "choose another --out")
     with contextlib.ExitStack() as stack:
         several = len(paths) > 1 or _is_study(arguments.session, paths[0])
         export = _export(paths, arguments.what, stack, several=several)
@@ -106,7 +106,7 @@ def _named(out: Path | None) -> str:
 
 
 def _save(out: Path, form: str, export: Export) -> None:
-    with output_file.opened(out, "--output") as file:
+    with output_file.opened(out) as file:
         if form == "parquet":
             from gpuwatch.report.export import parquet
 

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.out is None:
         sys.stdout.write(rendered)
         return 0
-    with output_file.opened(arguments.out, "--out") as file:
+    with output_file.opened(arguments.out) as file:
         file.write(rendered.encode())
     return 0
 
