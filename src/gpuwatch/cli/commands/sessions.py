@@ -138,8 +138,8 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
     bare = [name for name in least if name not in ("env", "elapsed")]
     barest = [name for name in bare if name != "command"]
     for shown, longest in (
-        *((head, 28), (head, 20), (few, 28), (few, 20), (few, 16)),
-        *((least, 20), (least, 12), (bare, 12), (barest, 12)),
+        *((head, _UNBOUNDED), (head, 40), (head, 28), (head, 20), (few, 28), (few, 20), (few, 16)),
+        *((least, 20), (least, 12), (bare, 16), (bare, 12), (barest, 12)),
     ):
         # The first, which commands take, is whole as long as possible.
         cut = [
@@ -157,8 +157,6 @@ _FIGURES = ("MFU", "peak mem")
 """Columns that go where there is no room."""
 _OPTIONAL = ("tags", *_FIGURES)
 """Columns that only some lists have."""
-_LONGEST = 40
-"""Most columns of a cell."""
 _RESULT = 22
 """Columns that the last cell needs at least."""
 _OPEN = frozenset({"queued", "starting", "running", "unknown"})
@@ -196,8 +194,7 @@ def _line(of: ListedSession | ListedStudy, runs: Sequence[ListedSession]) -> dic
         "MFU": mfu,
         "peak mem": memory,
     }
-    cut = {key: _cut(clean(cell), _LONGEST) for key, cell in cells.items()}
-    return {**cut, "result": clean(result, 200)}
+    return {**{key: clean(cell) for key, cell in cells.items()}, "result": clean(result, 200)}
 
 
 def _state(study: ListedStudy, ends: Counter[str]) -> tuple[str, str]:
