@@ -117,6 +117,7 @@ async def test_new_run(fake: Fake, size: tuple[int, int]) -> None:
         await shows(pilot, "✓ 1 run: train.py in bare")
         await shows(pilot, "Engine of bare")
         await shows(pilot, "GPUs: 8 of 8")
+        await until(pilot, lambda: screen_text(app).count("--lr 3e-4") == 2)  # the plan's, too
         check_snapshot(name_of("new-run", size), screen_text(app))
 
 

@@ -29,7 +29,7 @@ from gpuwatch.analysis.samples.step_lines import no_steps
 from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.analysis.summary.notes import out_of_order
 from gpuwatch.core.models import mapping, number
-from gpuwatch.core.units import NS
+from gpuwatch.core.units import NS, percent
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, GpuPresence
 from gpuwatch.tui.feed.alerts import LatestEvents, Shared, alerts_of, low_memory, shared_with
@@ -45,6 +45,8 @@ HISTORY = ("hw.gpu.sm.activity", "hw.gpu.clock.sm", *PIPES, *THROTTLES)
 _CHECK_NS = 10 * NS
 """Time between two cross-checks of a live run, and the shortest that one covers."""
 _MINUTE_NS = 60 * NS
+_BUSY = 0.5
+"""Share of the CPU's time from which on other programs are a warning."""
 
 
 class Ceilings:
@@ -170,7 +172,14 @@ class Checks:
         most = found.most_executed if data_type is not None else None
         means = self._means(gpus, (TENSOR,), start, end)
         findings = findings_of(gpus, means, data_type, found.flop, most)
-        return tuple(Alert(each.kind, "", each.text) for each in findings if each.warning)
+        alerts = [Alert(each.kind, "", each.text) for each in findings if each.warning]
+        cpu = self._cpu_shares(start, end)
+        if live and None not in (cpu["own_cores"], cpu["cores_busy"]):
+            others = cpu["cores_busy"] - cpu["own_cores"]
+            if others >= _BUSY:
+                text = f"other programs use {percent(others)} of the CPU's time"
+                alerts.append(Alert("cpu-shared", "", text))
+        return tuple(alerts)
 
     # The roofline.
 

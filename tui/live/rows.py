@@ -167,7 +167,10 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
 
 def log_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> list[Line]:
     """The last log lines and the last event, in ``height`` rows."""
-    max_rows = max(1, height - 1) if options.message else 2 if height > 4 or not snapshot.log else 1
+    printed = bool(snapshot.log)
+    max_rows = 2 if height > 4 or not printed else 1
+    if options.message:
+        max_rows = max(1, height - printed)
     footer = event_rows(snapshot, options, width, max_rows)[:height]
     space = height - len(footer)
     if space < 1 or not snapshot.log:

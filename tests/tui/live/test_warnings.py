@@ -46,6 +46,13 @@ def test_a_driver_that_did_not_start_is_told_with_its_mend(session: Make) -> Non
     )
 
 
+def test_other_programs_that_take_half_of_the_cpu_are_told(session: Make) -> None:
+    path = session(sampled={("cpu", "hw.cpu.utilization"): 0.9})
+    assert " ! other programs use 79 % of the CPU's time" in page_text(path)
+    over = session("02", sampled={("cpu", "hw.cpu.utilization"): 0.3})
+    assert "other programs" not in page_text(over)
+
+
 def test_clocks_that_are_free_again_are_no_warning(session: Make) -> None:
     path = session(throttled=True, seconds=3)
     add_event(path, 1, "throttle", CLOCKS)
