@@ -15,7 +15,7 @@ from gpuwatch.analysis.results import Kind, TableRow, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.study.read import read_sessions, read_study
 from gpuwatch.core.metrics import Method
-from gpuwatch.report.document.blocks import CHANGED, Section, Table
+from gpuwatch.report.document.blocks import CHANGED, Item, Section, Sentence, Table
 from gpuwatch.report.document.differing import of_question, of_sessions
 from gpuwatch.report.document.quantities import quantity_table
 from gpuwatch.report.document.study import verdict_first
@@ -101,6 +101,25 @@ def test_of_repeated_runs_pairs_or_runs_that_do_not_overlap_decide(
         changes=tuple(change if at == other else None for at, _ in enumerate(changes)),
     )
     assert names(of_question(replace(question, table=(found,)))) == (["made"] if shown else [])
+
+
+def test_that_nothing_differs_is_said_by_the_rule_and_only_where_something_was_compared(
+    tmp_path: Path,
+) -> None:
+    wide, without = Interval(0.1, -0.01, 0.21, 0.95), (None, None)
+    question, of = results.study_result(tmp_path).questions[0], (1.0, 1.1)
+    question = replace(question, cells=question.cells[:2])
+    row = TableRow("mean", "made", "s", of, of, of, MEASURED, (1.0, 1.1), changes=(None, wide))
+
+    def told(row: TableRow) -> tuple[Item, ...]:
+        return tuple(of_question(replace(question, table=(row,))).items)
+
+    (said,) = told(row)
+    assert isinstance(said, Sentence) and said.text == (
+        "nothing else that can be compared is more than 1 % apart, shares 1 pp, "
+        "with an interval that excludes zero change"
+    )
+    assert not told(replace(row, ratios=without, changes=without, highs=(2.0, 2.0)))
 
 
 TIMED = ("phases, mean", "data", "s")

@@ -256,7 +256,7 @@ def test_a_bound_says_its_direction_and_a_part_of_the_runs_how_many(result: Stud
 
 def test_the_changes_of_the_table_say_what_they_are(result: StudyResult) -> None:
     told = " ".join(section(terminal(result), "what was measured").split())
-    assert "its change against the median of bare" in told and "paired change" not in told
+    assert "changes are of the medians" in told and "within blocks" not in told
 
 
 def test_one_run_each_is_told_side_by_side_behind_the_verdict(pair: StudyResult) -> None:

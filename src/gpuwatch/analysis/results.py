@@ -284,6 +284,10 @@ class TableRow:
         """``at most`` or ``at least`` if a value is a bound."""
         return self.bounds[at] if self.bounds else None
 
+    def change(self, at: int) -> Interval | None:
+        """The mean change within the blocks."""
+        return self.changes[at] if self.changes else None
+
 
 @dataclass(frozen=True)
 class Question:

@@ -70,6 +70,9 @@ class ComparisonRow:
             return AT_MOST
         return AT_LEAST if self.methods[at] is Method.BOUND else None
 
+    def change(self, at: int) -> None:
+        """None: single runs have no blocks."""
+
 
 def row_of(
     group: str,

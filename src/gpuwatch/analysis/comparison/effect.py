@@ -42,7 +42,7 @@ def effect(row: TableRow, at: int, baseline: int, verdict: Verdict) -> str:
         return ""
     if not more and (row.group, row.unit) not in _LESS:
         return ""
-    change = row.changes[at] if row.changes else None
+    change = row.change(at)
     untold = verdict.kind is Kind.CANT_TELL and change is None
     if untold and (row.group, row.name) in _JUDGED:
         return ""
@@ -59,7 +59,7 @@ def shows(row: ComparisonRow | TableRow, at: int, baseline: int) -> bool:
     """Whether the runs show a difference; single ones cannot contradict it."""
     if isinstance(row, ComparisonRow):
         return True
-    change = row.changes[at] if row.changes else None
+    change = row.change(at)
     if change is not None:
         return not change.low <= 0 <= change.high
     ends = (row.lows[at], row.highs[at], row.lows[baseline], row.highs[baseline])

@@ -27,6 +27,9 @@ _MAXIMUM = "maximum"
 """Group of the largest values of what has a mean, too."""
 _BEFORE = {_MAXIMUM: "maximum ", "phases, mean": "phase: "}
 """What stands before the names of a group."""
+_SINGLE = "single runs: how much they vary is not known"
+_WAYS = {True: "with an interval that excludes zero change", False: "by runs that do not overlap"}
+"""How repeated runs show a change, with and without blocks."""
 _MOST = 12
 """Most quantities; of more, the number is told."""
 
@@ -38,7 +41,7 @@ def of_sessions(
 ) -> Section:
     """What differs between single sessions, but for the rows that stand ``above`` it; not from one
     that is compared with none."""
-    told = "single runs: how much they vary is not known"
+    told = _SINGLE
     known = {row.name for row in above} | {_reads(row) for row in above}
     rows = [row for row in compared.rows if known.isdisjoint((row.name, _reads(row)))]
     steps = {session.steps.count for session in compared.sessions}
@@ -46,11 +49,11 @@ def of_sessions(
         rows = [
             row for row in rows if row.name not in OF_THE_RUN and row.group != "over the window"
         ]
-        told += "; no totals, as the runs timed other numbers of steps"
+        told += "; no totals, as the runs timed different numbers of steps"
     places = {
         at for row in compared.rows for at, ratio in enumerate(row.ratios) if ratio is not None
     }
-    return _differing(rows, compared.baseline, names, told, None, places=places, badges=False)
+    return _differing(rows, compared.baseline, names, told, None, places=places)
 
 
 def _reads(row: ComparisonRow | TableRow) -> tuple[str, ...]:
@@ -64,18 +67,11 @@ def _reads(row: ComparisonRow | TableRow) -> tuple[str, ...]:
 def of_question(question: Question) -> Section:
     """What differs between the cells of ``question``."""
     labels = [cell.label for cell in question.cells]
-    told = (
-        "values are medians of runs; changes are means within blocks, which may be others, above "
-        "their 95 % intervals (of the judged the verdict's), which exclude 0, as one in twenty "
-        "does by chance; without blocks the runs do not overlap"
-    )
-    if not any(change for row in question.table for change in row.changes or ()):
-        told = "" if len(labels) < 2 else "without a verdict: values are medians of runs"
+    several = any(len(cell.judged) > 1 for cell in question.cells)
+    told = "values are medians of runs" if several else _SINGLE
     verdicts = {each.other: each.verdict for each in question.contrasts}
     every = range(len(labels))
-    return _differing(
-        question.table, question.baseline, labels, told, verdicts, places=every, badges=True
-    )
+    return _differing(question.table, question.baseline, labels, told, verdicts, places=every)
 
 
 def _differing(
@@ -86,11 +82,11 @@ def _differing(
     verdicts: Mapping[int, Verdict] | None,
     *,
     places: Collection[int],
-    badges: bool,
 ) -> Section:
-    """``places``: the columns that are compared."""
+    """``places``: the columns that are compared; ``verdicts``: theirs, of repeated runs."""
     if baseline is None or len(labels) < 2:
         return Section("what differs", ())
+    places = [at for at in places if at != baseline]
     sizes = [(_size(row, baseline, places), row) for row in rows]
     sizes.sort(key=lambda each: (each[1].name not in (STEADY, ALL_STEPS, PAID), -each[0]))
     found = [row for size, row in sizes if size > 0]
@@ -98,20 +94,26 @@ def _differing(
     found = [row for row in found if row.group != _MAXIMUM or row.name not in means]
     once: dict[tuple[object, ...], ComparisonRow | TableRow] = {}
     for row in found:
-        changes = row.changes if isinstance(row, TableRow) else ()
-        once.setdefault((*_reads(row), changes), row)
+        once.setdefault((*_reads(row), *map(row.change, places)), row)
     found = list(once.values())
-    if not found:
-        return Section("what differs", [Sentence("", "nothing else by more than 1 %")])
-    legend = ["more than 1 % apart, shares 1 pp; the judged first, then the largest", told]
     shown = found[:_MOST]
-    ratios = [row for row in shown if row.unit != DEGREES]
-    if any(_apart(row, at, baseline) and not row.ratios[at] for row in ratios for at in places):
+    compared = [(row, at) for row in rows for at in places if row.ratios[at] is not None]
+    apart = [(row, at) for row in shown for at in places if _apart(row, at, baseline)]
+    paired = {row.change(at) is not None for row, at in apart or compared}
+    ways = [] if told.startswith(_SINGLE) else [_WAYS[each] for each in _WAYS if each in paired]
+    rule = ", ".join(filter(None, ("more than 1 % apart", "shares 1 pp", " or ".join(ways))))
+    if not shown:
+        nothing = Sentence("", f"nothing else that can be compared is {rule}")
+        return Section("what differs", [nothing] if compared else ())
+    column = "in a column " if len(labels) > 2 else ""
+    legend = [f"{column}{rule}; what is judged first, then the largest", told]
+    legend += quantities.change_legend(shown, baseline) if ways else []
+    if any(row.unit != DEGREES and not row.ratios[at] for row, at in apart):
         legend.append(
             "without a change: from or to nothing, of a run that failed, or of unlike work, "
             "windows, ceilings or seeds"
         )
-    rest = [quantities.badge_legend(shown)] if badges else []
+    rest = [] if verdicts is None else [quantities.badge_legend(shown)]
     if len(found) > _MOST:
         rest.append(f"{units.counted(len(found) - _MOST, 'smaller difference')} left out")
     legend.append("; ".join(filter(None, rest)))
@@ -123,7 +125,7 @@ def _differing(
         for row in shown
     ]
     table = quantities.quantity_table(
-        named, labels, baseline, badges=badges, brief=True, verdicts=verdicts
+        named, labels, baseline, badges=verdicts is not None, brief=True, verdicts=verdicts
     )
     return Section("what differs", [table, *(Sentence("", each) for each in legend if each)])
 
@@ -136,7 +138,7 @@ def _size(row: ComparisonRow | TableRow, baseline: int, places: Collection[int])
 
 def _apart(row: ComparisonRow | TableRow, at: int, baseline: int) -> float:
     value, base = row.values[at], row.values[baseline]
-    if at == baseline or value is None or base is None or not shows(row, at, baseline):
+    if value is None or base is None or not shows(row, at, baseline):
         return 0.0
     if row.unit == "J" and row.ratios[at] is None:
         return 0.0  # within the error of energy

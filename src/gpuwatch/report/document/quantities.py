@@ -44,15 +44,14 @@ def cells(question: Question) -> Section:
     """One row per quantity: medians and ratios, with the range of the runs below."""
     if not question.table:
         return Section("what was measured", ())
-    told = "median over the judged runs that gave a value, and their range where it shows"
-    if question.contrasts:
-        told += f"; {_ratio_legend(question)}"
+    told = "medians over the judged runs that gave a value, and their range where it shows"
     told += f"; {badge_legend(question.table) or 'all measured'}"
+    legend = [told, *change_legend(question.table, question.baseline)]
     labels = [cell.label for cell in question.cells]
     grid = quantity_table(
         question.table, labels, question.baseline, badges=True, first=_judged(question)
     )
-    return Section("what was measured", (grid, Sentence("", told)))
+    return Section("what was measured", (grid, *(Sentence("", each) for each in legend)))
 
 
 def badge_legend(rows: Sequence[ComparisonRow | TableRow]) -> str:
@@ -80,20 +79,29 @@ def _judged(question: Question) -> list[tuple[str, ...]]:
     return [("judged runs", *counts), ("their standard deviation", *spreads)]
 
 
-def _ratio_legend(question: Question) -> str:
-    """The legend for the table's ratios and changes."""
-    base = question.cells[question.baseline].label
-    legend = (
-        f"behind a value its change against the median of {base}, of shares in percentage points "
-        "(pp); of step time and throughput the verdict's estimate"
-    )
-    if any(any(row.changes) for row in question.table):
-        legend += (
-            "; in blocks the mean change within them, of shares as a factor, above its interval of "
-            "95 % (of the verdict's metric the verdict's); one in twenty excludes no change by "
-            "chance"
-        )
-    return legend
+def change_legend(rows: Sequence[ComparisonRow | TableRow], baseline: int) -> list[str]:
+    """What the changes of ``rows`` are: with an interval, without one."""
+    changes = [
+        row.change(at) is not None
+        for row in rows
+        for at, ratio in enumerate(row.ratios)
+        if at != baseline and ratio is not None
+    ]
+    shares = any(row.unit == "1" for row in rows)
+    told = []
+    if True in changes:
+        told = [
+            f"changes are means within blocks{', of shares as factors' * shares}, with 95 % "
+            "intervals; of what is judged they are the verdict's",
+            "one in twenty intervals excludes zero change by chance",
+        ]
+    if False in changes:
+        points = ", of shares in points (pp)" * shares
+        if told:
+            told.append(f"changes without an interval are of the medians{points}")
+        else:
+            told.append(f"changes are of the medians{points}; of what is judged the verdict's")
+    return told
 
 
 def runs(question: Question, order: Mapping[str, int]) -> Table:
@@ -228,8 +236,7 @@ def quantity_table(
             made.append((f"{clean(group)}:", *[""] * len(labels), *last))
         cells: list[str] = []
         for at in range(len(labels)):
-            change = row.changes[at] if isinstance(row, TableRow) and row.changes else None
-            word = ""
+            change, word = row.change(at), ""
             if verdicts is not None and baseline is not None and isinstance(row, TableRow):
                 word = effect(row, at, baseline, verdicts[at]) if at in verdicts else ""
             cells.append(_cell(row, at, baseline, word, change, brief=brief))
