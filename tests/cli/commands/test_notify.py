@@ -81,14 +81,16 @@ def test_of_a_study_each_failure_is_told_and_at_the_end_the_verdict_once(
     assert [each["kind"] for each in before] in (["failed"], ["failed", "failed"])
     assert all("bad" in each["run"] for each in before)
     assert last["verdicts"][0].startswith("CAN'T TELL bad ")
+    assert ": the study is over after 0:0" in last["text"] and ", 4 runs; CAN'T" in last["text"]
+    assert ".;" not in last["text"]
 
 
 def test_what_cannot_be_told_is_said_without_the_address(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "out"
     cli("--record", "--quiet", "--out", out, "--", "true")
-    told = cli("notify", out, "--to", f"http://127.0.0.1:9/{SECRET}").stderr
+    told = cli("notify", out, "--to", f"http://127.0.0.1:9/{SECRET}", code=1).stderr
     assert "does not answer (" in told and "finished" in told and SECRET not in told
-    told = cli("notify", out, "--to", "exit 7").stderr
+    told = cli("notify", out, "--to", "exit 7", code=1).stderr
     assert "ended with exit code 7" in told
 
 

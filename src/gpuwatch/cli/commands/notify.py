@@ -14,6 +14,7 @@ import os
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib import request
@@ -24,8 +25,10 @@ from gpuwatch.cli.options.notifying import VARIABLE, WEB, address
 from gpuwatch.cli.say import say
 from gpuwatch.core.errors import GpuwatchError, UsageError
 from gpuwatch.core.models import JSON
+from gpuwatch.core.units import clock_time
 
 if TYPE_CHECKING:
+    from gpuwatch.analysis.summary.summary import Summary
     from gpuwatch.tui.plain.news import News
 
 _PATIENCE_SECONDS = 30.0
@@ -53,10 +56,12 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             name = Path(arguments.session).name
             _tell(to, _message(News("over", str(error), name, failed=True), Path(name)))
         raise
+    code = 0
     for each in news(path):
         answer = _answer(path.parent, each) if each.kind == "over" else {}
-        _tell(to, {**_message(each, path.parent), **answer})
-    return 0
+        if not _tell(to, {**_message(each, path.parent), **answer}):
+            code = 1
+    return code
 
 
 def _message(news: News, study: Path) -> dict[str, JSON]:
@@ -78,7 +83,8 @@ def _answer(study: Path, end: News) -> dict[str, JSON]:
     from gpuwatch.report.document.answer import UNAVAILABLE, top
     from gpuwatch.report.document.blocks import Sentence
 
-    told = top(read_study(study))
+    result = read_study(study)
+    told = top(result)
     verdicts: list[JSON] = [
         f"{each.word} {each.text}".strip() for each in told.answer if isinstance(each, Sentence)
     ]
@@ -88,12 +94,21 @@ def _answer(study: Path, end: News) -> dict[str, JSON]:
         if each.value != UNAVAILABLE
     ]
     first = [f"{each['name']} {each['value']}" for each in figures[:2]]
-    text = "; ".join([end.text, *map(str, verdicts), *first])
+    over = _of_study(result.sessions) if len(result.sessions) > 1 else end.text
+    text = "; ".join([over, *(str(each).rstrip(".") for each in verdicts), *first])
     text = f"{socket.gethostname()}: {told.title}: {text}"
     return {"text": text, "verdicts": verdicts, "figures": list(figures)}
 
 
-def _tell(to: str, message: dict[str, JSON]) -> None:
+def _of_study(runs: Sequence[Summary]) -> str:
+    """How long it took and how many runs it has."""
+    began = [run.started_unix for run in runs if run.started_unix is not None]
+    ended = [run.started_unix + (run.seconds or 0) for run in runs if run.started_unix is not None]
+    seconds = max(ended, default=0.0) - min(began, default=0.0)
+    return f"the study is over after {clock_time(seconds)}, {len(runs)} runs"
+
+
+def _tell(to: str, message: dict[str, JSON]) -> bool:
     """Tell, or say why that failed; the reason never names the address."""
     body, text = json.dumps(message), str(message["text"])
     for again in range(_TRIES):
@@ -109,14 +124,15 @@ def _tell(to: str, message: dict[str, JSON]) -> None:
             )
             if done.returncode:
                 say(f"the command of --notify ended with exit code {done.returncode}: {text}")
-            return
+            return not done.returncode
         head = {"Content-Type": "application/json"}
         try:
             with request.urlopen(  # noqa: S310 (checked to be http)
                 request.Request(to, body.encode(), head, method="POST"),  # noqa: S310
                 timeout=_PATIENCE_SECONDS,
             ):
-                return
+                return True
         except (URLError, OSError, ValueError) as error:
             why = getattr(error, "reason", None) or type(error).__name__
     say(f"the address of --notify does not answer ({why}): {text}")
+    return False
