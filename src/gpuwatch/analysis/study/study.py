@@ -167,7 +167,7 @@ def _notes(
         yield f"nothing to compare: {', '.join(names)} are different workloads{flag}"
     alone = [clean(each.label) for each in questions if not each.contrasts]
     if compared and plan is None and alone:
-        yield f"no other run of the same workload to compare with: {', '.join(alone)}"
+        yield f"of one environment alone, so not compared: {', '.join(alone)}"
     cells = [cell for question in compared for cell in question.cells]
     if cells and all(len(cell.runs) == 1 for cell in cells) and plan_has_no_blocks(plan):
         yield ONE_RUN_EACH
