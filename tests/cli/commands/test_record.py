@@ -400,7 +400,9 @@ def test_what_is_piped_and_cannot_be_passed_on_is_told(
     assert "standard input is not passed on" in done.stderr
     first = sessions(tmp_path / "out")[0]
     until(lambda: show(cli, first)["session"]["status"] == "finished")
-    assert cli.read("log", first).stdout == ""
+    assert cli.read("log", first, "--tail", 2).stdout == ""
+    assert "nothing was printed" in cli.read("log", first, "--tail", 2).stderr
+    assert "at least 1" in cli("log", first, "--tail", -1, code=2).stderr
 
 
 def test_children_are_kept_only_where_they_can_be(cli: Cli, tmp_path: Path) -> None:

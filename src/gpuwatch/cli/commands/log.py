@@ -11,6 +11,7 @@ from pathlib import Path
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.text import clean
+from gpuwatch.workloads.options import positive_int
 
 _LOOK_SECONDS = 0.5
 
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION")
     parser.add_argument("--stream", choices=("stdout", "stderr"), help="only this stream")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--tail", type=int, metavar="N", help="the last N lines")
+    which.add_argument("--tail", type=positive_int, metavar="N", help="the last N lines")
     which.add_argument("--follow", action="store_true", help="go on until the run is over")
 
 
@@ -29,8 +30,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.tail is not None:
         from collections import deque
 
-        lines = iter(deque(lines, maxlen=max(0, arguments.tail)))
-    silent = not arguments.follow and arguments.tail is None
+        lines = iter(deque(lines, maxlen=arguments.tail))
+    silent = not arguments.follow
     for line in lines:
         silent = False
         print(line, flush=arguments.follow)
