@@ -56,6 +56,13 @@ def test_steady_steps_give_a_steady_rate_whatever_the_ticks() -> None:
     assert rate_series(steps, samples_of, edges) == pytest.approx([640.0] * 4)
 
 
+def test_a_rate_that_no_number_can_hold_is_unknown() -> None:
+    steps = [step(n, n * 0.1, (0.1,)) for n in (1, 2)]
+    work = flop_of({"flop_per_step": 1e26, "samples": 5e-324})
+    assert rate_series(steps, work, [0, SECOND]) == [None]
+    assert mean_rate(steps, work, told=True) is None
+
+
 def test_what_no_step_reaches_is_unknown_not_zero() -> None:
     steps = [step(1, 1.0, (0.5,)), step(2, 5.0, (0.5,))]
     edges = [0, SECOND // 2, SECOND, 3 * SECOND, 4 * SECOND, 5 * SECOND]

@@ -65,6 +65,9 @@ def no_point(program: Program, rates: Rates) -> tuple[str, str | None]:
     )
 
 
+NO_RATE = "the steps' times are not known or give no finite rate"
+
+
 def uncounted(count: Mapping[str, JSON], what: str) -> str:
     """Why ``FLOP`` or ``bytes`` (``what``) per step are unknown, from the ``count`` report.
 
@@ -74,8 +77,8 @@ def uncounted(count: Mapping[str, JSON], what: str) -> str:
     method = count.get("method")
     if method and known == [None, None]:
         return str(method)
-    if what == "FLOP" and known[0]:
-        return "the steps' times are not known"
+    if known[what == "bytes"]:
+        return NO_RATE
     return f"the workload reported no {what} per step"
 
 

@@ -81,7 +81,7 @@ def spread(
             totals[index] = (totals[index] or 0.0) + share
             index += 1
     return [
-        None if total is None or end <= start else total / ((end - start) / 1e9)
+        None if total is None or end <= start else number(total / ((end - start) / 1e9))
         for total, start, end in zip(totals, edges, edges[1:], strict=False)
     ]
 
@@ -90,11 +90,11 @@ def mean_rate(
     timed: Sequence[StepLine], work: Callable[[StepLine], float | None], *, told: bool
 ) -> float | None:
     """Work per second of the time that the lines' steps took (:func:`duration`), without
-    evaluations; ``None`` where the work of a line, or the time, is unknown."""
+    evaluations; ``None`` where the work of a line, or the time, is unknown, or it is not finite."""
     lines, before = (timed[1:], timed[0]) if timed and taken(timed[0]) is None else (timed, None)
     seconds = duration(lines, before, told=told)
     known = [amount for row in lines if (amount := work(row)) is not None]
-    return sum(known) / seconds if seconds and len(known) == len(lines) else None
+    return number(sum(known) / seconds) if seconds and len(known) == len(lines) else None
 
 
 def time_per_step(timed: Sequence[StepLine], first: int, *, told: bool) -> float | None:

@@ -173,7 +173,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
         seconds=number(seconds),
         steps=None if writers else reader.step_count(),
         step_median_seconds=number(median_step(timed)),
-        samples_per_second=number(mean_rate(rates, samples_of, told=ends_told(meta))),
+        samples_per_second=mean_rate(rates, samples_of, told=ends_told(meta)),
         mfu=number(mfu.value),
         mfu_at_maximum_clock=number(mfu_at_maximum_clock.value),
         peak_gpu_memory_bytes=number(peak.value),

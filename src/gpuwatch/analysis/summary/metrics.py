@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from gpuwatch.analysis.hardware.ceilings import UNKNOWN_GPUS, gpus_unknown
-from gpuwatch.analysis.hardware.program import unknown_rate
+from gpuwatch.analysis.hardware.program import NO_RATE, unknown_rate
 from gpuwatch.analysis.samples.cpu_time import MOST_SECONDS, TICK_SECONDS
 from gpuwatch.analysis.samples.rates import Span, StepLine, intervals, mean_rate, spread, works
 from gpuwatch.analysis.samples.source import Column, Source
@@ -151,7 +151,7 @@ def _derived(
     silent_steps = sum(row.count for _, _, row in spans if work(row) is None)
     if 0 < silent_steps < every:
         return unavailable(unit, source, f"{silent_steps:,} of {every:,} steps do not tell it")
-    missing = unknown_rate(name, count) if edges else "the steps' times are not known"
+    missing = unknown_rate(name, count) if edges and silent_steps else NO_RATE
     rate = mean_rate([row for _, _, row in spans], work, told=told)
     if rate is None:
         return unavailable(unit, source, missing)
