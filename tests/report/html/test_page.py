@@ -9,6 +9,7 @@ from importlib import resources
 import pytest
 
 from gpuwatch.analysis.results import Contrast, Kind, StudyResult
+from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.report.html.page import page
 from tests.report.html.curves import curves_of
 
@@ -55,6 +56,14 @@ def test_a_block_far_outside_is_an_arrow_at_the_edge(study: StudyResult) -> None
     made = page(with_contrasts(study, far), [])
     assert made.count("▸") == 1 and 'x="100.00%"' in made
     assert made.count('class="block"') == len(one.ratios) - 1
+
+
+def test_an_interval_of_a_sweep_that_leaves_the_chart_ends_in_an_arrow(study: StudyResult) -> None:
+    sweep = study.sweeps[0]
+    wide = replace(sweep.points[0], throughput=Interval(-0.1, -0.98, 31.9, 0.95), tied=True)
+    made = page(replace(study, sweeps=(replace(sweep, points=(wide, *sweep.points[1:])),)), [])
+    assert 'y="28.0" text-anchor="middle">▴<' in made and 'y="14.0"' in made
+    assert "▴" not in page(study, [])
 
 
 def test_outliers_warm_up_and_missing_values_are_marked(study: StudyResult) -> None:

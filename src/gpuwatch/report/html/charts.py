@@ -274,16 +274,18 @@ def sweep(chart: SweepChart) -> str:
             ends = (point.throughput.low, point.throughput.high)
             low, high = (y(best * (1 + end)) for end in ends)
             parts.append(f'<line class="range" x1="{x}" x2="{x}" y1="{low:.1f}" y2="{high:.1f}"/>')
+            parts += [] if up.holds(best * (1 + ends[1])) else [said(x, high + 4, "▴")]
         title = f"{row.value}: {row.throughput}, {row.why or row.rank}".rstrip(", ")
         parts.append(mark(0, x, y(rate), title=title))
         if row.rank:
-            parts.append(said(x, y(rate) - 10, f"{'★' if row.rank == 'best' else '≈'} {row.rank}"))
+            parts.append(said(x, 14, f"{'★' if row.rank == 'best' else '≈'} {row.rank}"))
     labels = [(y(tick), label(tick)) for tick in up.ticks(4)]
     return (
         '<figure class="chart"><p class="what">throughput, samples per second</p>'
         f'<div class="plot">{scale(labels, 56, _SWEEP)}'
         f'<svg role="img" width="100%" height="{_SWEEP}">{"".join(parts)}</svg></div>'
-        "<figcaption>Bars: the interval of the difference from the best.</figcaption></figure>"
+        "<figcaption>Bars: the interval of the difference from the best, with an arrow "
+        "where it goes on.</figcaption></figure>"
     )
 
 
