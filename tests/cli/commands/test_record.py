@@ -137,7 +137,7 @@ def test_the_output_of_a_run_is_passed_on_while_it_runs(cli: Cli, tmp_path: Path
         (path,) = sessions(out)
         assert cli("log", "--follow", path).stdout == "first\nlast\n"
     assert "first" not in cli("--record", "--", "echo", "first").stderr
-    assert "first\n" in cli("rerun").stderr
+    assert "first\n" in cli("rerun", "last").stderr
     for more in (("--detach",), ("--env", "bare", "--blocks", 2), ("--on", "ssh=nowhere")):
         told = cli("--record", "--echo", *more, "--", "echo", "first", code=2).stderr
         assert "--echo is for one run" in told and not told.startswith("first")

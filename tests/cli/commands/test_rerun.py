@@ -41,13 +41,14 @@ def test_a_study_is_run_again_in_a_new_order_though_its_program_was_changed(
         assert cli.read("log", path).stdout.strip() == written
 
 
-def test_without_a_name_it_is_the_last_one_and_a_plan_of_others_only_prints_its_commands(
+def test_the_last_one_is_run_again_only_if_asked_for_and_a_plan_of_others_only_prints_its_commands(
     cli: Cli, tmp_path: Path
 ) -> None:
     ran = tmp_path / "ran"
     cli("--record", "--quiet", "--", "sh", "-c", f"echo x >>{ran}")
-    assert "once: sh" in cli("rerun", "--plan").stdout
-    cli("rerun", "--quiet")
+    assert "required: STUDY" in cli("rerun", code=2).stderr
+    assert "once: sh" in cli("rerun", "last", "--plan").stdout
+    cli("rerun", "last", "--quiet")
     assert ran.read_text() == "x\nx\n"
     plan, *_ = (cli.home / ".local/share/gpuwatch/studies").glob(f"*/{PLAN}")
     plan.write_text(plan.read_text().replace("echo x", "echo y"))

@@ -1,7 +1,7 @@
 """Run a recorded run or study again, as a new one.
 
 The same commands, environments, settings and place; blocks in a new order; programs as they are
-now. Without STUDY: the last one. The plan of a study says which commands are run: a study that you
+now. STUDY can be `last`. The plan of a study says which commands are run: a study that you
 did not start needs --trust. Without it the commands are only printed.
 """
 
@@ -22,7 +22,7 @@ from gpuwatch.workloads import options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", nargs="?", default="last")
+    parser.add_argument("study", metavar="STUDY")
     parser.add_argument(
         "--trust", action="store_true", help="run the plan's commands, whoever wrote them"
     )
