@@ -18,7 +18,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.report.document.blocks import CHANGED, Item, Section, Sentence, Table
 from gpuwatch.report.document.differing import of_question, of_sessions
 from gpuwatch.report.document.quantities import quantity_table
-from gpuwatch.report.document.study import verdict_first
+from gpuwatch.report.document.study import document, verdict_first
 from gpuwatch.report.html.page import page
 from gpuwatch.report.markdown import as_markdown
 from gpuwatch.report.text import as_text
@@ -173,6 +173,7 @@ def test_every_format_says_better_and_worse_in_words_and_colours_them(tmp_path: 
     made = page(result, [])
     assert re.search(r'<strong class="worse">[^<]* \+10\.0&nbsp;% worse', made)
     assert "+10.0 % worse<br>" in as_markdown(result)
+    assert re.search(r"tests \(Holm\) +2\n", as_text(document(result), 80))
 
 
 def test_the_verdict_is_followed_by_what_differs_and_where_the_rest_is(

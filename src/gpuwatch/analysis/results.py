@@ -98,6 +98,11 @@ class Verdict:
         """The verdict whose figures say what it says: its own, or those of all steps."""
         return self.total if self.total is not None and self.by_total else self
 
+    @property
+    def tests(self) -> int:
+        """Number of tests that share Holm's procedure: one of each value of each comparison."""
+        return self.comparisons * (1 if self.total is None else 2)
+
 
 @dataclass(frozen=True)
 class Run:

@@ -134,11 +134,11 @@ def joint(typical: Kind, total: Kind) -> tuple[Kind, bool]:
 
 
 def reasons_of(
-    found: Findings, noise: float, margin: float, comparisons: int, more: int | None
+    found: Findings, noise: float, margin: float, tests: int, more: int | None
 ) -> Iterator[str]:
     """Why there is no verdict, the most important reason first."""
     limit = f"{margin * 100:.3g} %"
-    together = f"with {comparisons} comparisons together it is not certain enough that it is"
+    together = f"with {tests} tests together it is not certain enough that it is"
     if found.outside and found.noisy:
         surer = f"{(1 - NOISY_ALPHA) * 100:g} % interval"
         noisy = f"at a noise of {units.percent(noise)}"
@@ -375,7 +375,7 @@ def _of_value(
     if kind is Kind.CANT_TELL:
         more = blocks_to_decide(change.estimate, noise, margin, comparisons, values)
         more = None if more is None else max(more, sample.pairs + 1)
-        reasons = tuple(reasons_of(found, noise, margin, comparisons, more))
+        reasons = tuple(reasons_of(found, noise, margin, comparisons * values, more))
     return Verdict(
         kind,
         change,

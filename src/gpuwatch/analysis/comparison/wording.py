@@ -314,8 +314,7 @@ def _levels(verdict: Verdict) -> str | None:
     levels = list(dict.fromkeys(f"{each.level * 100:.3g}" for each in told if each is not None))
     if levels in ([], [_USUAL]):
         return None
-    tests = verdict.comparisons * (1 if total is None else 2)
-    shared = f" (Holm, {tests} tests)" if tests > 1 else ""
+    shared = f" (Holm, {verdict.tests} tests)" if verdict.tests > 1 else ""
     return f"{' and '.join(levels)} % interval{'s' if len(told) > 1 else ''}{shared}"
 
 

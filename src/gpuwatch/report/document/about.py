@@ -163,8 +163,8 @@ def _primary(questions: tuple[Question, ...]) -> list[str]:
             "change: difference of the trimmed mean logarithms of unpaired runs; what drifted "
             "between them is in it"
         )
-    if any(each.comparisons > 1 for each in verdicts):
-        sentences.append("several comparisons share one level by Holm's procedure")
+    if any(each.tests > 1 for each in verdicts):
+        sentences.append("several tests share one level by Holm's procedure")
     return sentences
 
 

@@ -171,7 +171,8 @@ def _verdict(verdict: Verdict) -> dict[str, str]:
     figures["pairs" if verdict.paired else "runs"] = str(verdict.pairs)
     if verdict.noise is not None:
         figures["noise of one run"] = units.percent(verdict.noise)
-    figures["comparisons (Holm)"] = str(verdict.comparisons)
+    if verdict.p_zero is not None:
+        figures["tests (Holm)"] = str(verdict.tests)
     if verdict.more_blocks is not None:
         figures["blocks to decide, about"] = str(verdict.more_blocks)
     return figures
