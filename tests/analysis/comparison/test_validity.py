@@ -74,6 +74,12 @@ def reasons(
     return invalid_reasons(*pair(tmp_path, bare, docker), across_devices=False)
 
 
+def test_recordings_of_the_machine_have_nothing_to_compare(tmp_path: Path) -> None:
+    machine = {"extra": {"workload": {"name": "machine", "kind": "machine"}}}
+    (told,) = reasons(tmp_path, machine, machine)
+    assert told == "recordings of the machine alone have no steps to compare"
+
+
 def test_the_same_on_the_same_is_comparable(tmp_path: Path) -> None:
     assert reasons(tmp_path, [{}, {}], [{}, {}]) == ()
 

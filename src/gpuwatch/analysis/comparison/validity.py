@@ -45,6 +45,8 @@ def invalid_reasons(
 ) -> tuple[str, ...]:
     """Why ``other`` is not comparable with ``baseline``, whatever the change; empty if it is."""
     one, two = _sessions(baseline), _sessions(other)
+    if any(each.workload.get("kind") == "machine" for each in (*one, *two)):
+        return ("recordings of the machine alone have no steps to compare",)
     reasons = [
         *_several_writers(baseline),
         *_several_writers(other),
