@@ -164,6 +164,7 @@ def test_runs_without_blocks_are_compared_by_medians(make: Make) -> None:
     (host,) = of(explain(apart[0], apart[1], MARGIN), "host")
     assert host.points is None
     assert "points (of medians)" in host.text
+    assert not of(explain(apart[0], apart[1], 0.06), "host"), "a change within the margin"
 
 
 def test_a_warm_up_block_is_no_evidence(make: Make) -> None:

@@ -152,7 +152,8 @@ class Sides:
 
         Paired by block, over the blocks where every part is known in both runs. Without shared
         blocks the points are from medians, and ``remainder`` holds the difference of their sum.
-        ``None``: no run of one cell knows all parts.
+        ``None``: no run of one cell knows all parts, or a change without an interval is within the
+        margin.
         """
         wanted: tuple[Value, ...] = (self.step_seconds, *values.values())
         runs = [_rows(cell, wanted) for cell in self.cells]
@@ -176,7 +177,10 @@ class Sides:
         later = [float(places[1][block] - places[0][block]) for block in shared]
         added = [_added(first, second) for first, second in zip(*rows, strict=True)]
         columns = list(zip(*added, strict=True))
-        ratio = _estimate(columns[0], difference(columns[0], places=later) if shared else None)
+        whole = difference(columns[0], places=later) if shared else None
+        ratio = _estimate(columns[0], whole)
+        if whole is None and lower_end(self.margin) <= math.expm1(ratio) <= self.margin:
+            return None
         # From shares of a mean log-ratio to shares of the relative change.
         scale = math.expm1(ratio) / ratio if ratio else 1.0
         rest = [each[0] - sum(each[1:]) for each in added]
