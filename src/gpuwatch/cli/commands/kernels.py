@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from textwrap import fill
 
 from gpuwatch.cli.say import say
 from gpuwatch.cli.screen import terminal
@@ -80,12 +81,16 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.format != "table":
         parts = [write[arguments.format](table, limit) for table in shown]
     else:
-        parts = [kernels.as_text(table, limit, terminal.columns()) for table in shown]
+        columns = terminal.columns()
+        parts = [kernels.as_text(table, limit, columns) for table in shown]
         flop = number(mapping(meta.get("count")).get("flop_per_step"))
         heading = kernels.heading(profile, counters, flop)
         others = [clean(other) for other in tables if other not in {table.name for table in shown}]
-        parts = ["".join(f"{line}\n" for line in heading), *parts]
-        if others:
-            parts.append(f"other tables: {', '.join(others)} (--table NAME, or all)\n")
+        last = [f"other tables: {', '.join(others)} (--table NAME, or all)"] if others else []
+        first, last = (
+            [f"{fill(line, columns, subsequent_indent='  ')}\n" for line in lines]
+            for lines in (heading, last)
+        )
+        parts = ["".join(first), *parts, *last]
     sys.stdout.write("\n".join(parts))
     return 0
