@@ -1,7 +1,8 @@
 """Show the roofline of sessions: FLOP/s against FLOP per byte, under the ceilings of their device.
 
 A study's folder or a tag stands for all its sessions; of more than four, text and picture have of
-each environment the run nearest to its median. Measured ceilings are from `gpuwatch calibrate`.
+each program in each environment the run nearest to the median. Measured ceilings are from
+`gpuwatch calibrate`.
 """
 
 from __future__ import annotations
@@ -55,9 +56,10 @@ def render(paths: list[Path], form: str) -> str:
 
     left_out = ""
     if len(paths) > FEW and form != "json":
-        left_out = f"Of {len(paths)} sessions the middle run of each environment.\n\n"
         questions = read_sessions(paths, across_devices=True).questions
         middle = [run for question in questions for run in middle_runs(question) if run is not None]
+        whose = "of one program in one environment that nearest its median"
+        left_out = f"{len(middle)} of {len(paths)} sessions: {whose}.\n\n"
         paths = [Path(run.session.path) for run in middle]
     rooflines = []
     for path in paths:
