@@ -16,6 +16,11 @@ def test_no_exponent_stands_beside_whole_numbers(value: float, told: str) -> Non
     assert units.significant(float("inf")) == "inf" and units.significant(3e30) == "3e+30"
 
 
+def test_three_figures_keep_their_zeros() -> None:
+    told = [units.three_figures(each) for each in (4.5, 0.045, 99.97, 450.0, 1234.0)]
+    assert told == ["4.50", "0.0450", "100", "450", "1,234"]
+
+
 @pytest.mark.parametrize("value", [999.4, 999.5, 999.7, 999.99, 1000.0, 1000.4])
 def test_around_a_thousand_every_unit_is_told_without_an_exponent(value: float) -> None:
     for unit in ("FLOP/By", "J", "{sample}/s", "By/s", "W", "s", "{step}", "{sector}"):

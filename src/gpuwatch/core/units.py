@@ -47,6 +47,11 @@ def significant(value: float, figures: int = 3) -> str:
     return f"{value:.{figures}g}"
 
 
+def three_figures(value: float) -> str:
+    """Three significant figures with their zeros, as an interval beside it has: ``4.50``."""
+    return f"{value:#.3g}".rstrip(".") if abs(value) < 999.5 else significant(value)
+
+
 def si(value: float | None, unit: str) -> str:
     """``value`` with an SI prefix on ``unit``: ``312 TFLOP/s``, ``1.52 TB/s``."""
     number, prefixed = si_parts(value, unit)

@@ -18,7 +18,7 @@ from gpuwatch.analysis.summary.identity import used_gpus
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.units import NS
+from gpuwatch.core.units import NS, three_figures
 from gpuwatch.session.reading.reader import SessionReader
 
 _LEVEL = 0.95
@@ -85,15 +85,15 @@ def cost_text(cost: Cost) -> str:
     runs = units.counted(cost.runs, "run")
     basis = f"{runs}; an interval takes {LEAST}"
     if cost.low is not None and cost.high is not None:
-        ends = f"{_number(cost.low)} to {_number(cost.high)}"
+        ends = f"{three_figures(cost.low)} to {three_figures(cost.high)}"
         basis = f"{ends}, {_LEVEL * 100:.0f} % interval of {runs}"
-    text = f"{_number(cost.per_million)} EUR per million samples ({basis}), {hour}"
+    text = f"{three_figures(cost.per_million)} EUR per million samples ({basis}), {hour}"
     if cost.kwh_per_million is None:
         return text
     ends = f"measured: {cost.kwh_by}"
     if cost.kwh_low is not None and cost.kwh_high is not None:
-        ends = f"{_number(cost.kwh_low)} to {_number(cost.kwh_high)}, {ends}"
-    return f"{text}; its GPUs used {_number(cost.kwh_per_million)} kWh for them ({ends})"
+        ends = f"{three_figures(cost.kwh_low)} to {three_figures(cost.kwh_high)}, {ends}"
+    return f"{text}; its GPUs used {three_figures(cost.kwh_per_million)} kWh for them ({ends})"
 
 
 def run_energy(reader: SessionReader, session: Summary) -> MeasuredValue:
@@ -114,17 +114,13 @@ def run_cost(session: Summary, per_hour: float, joules: MeasuredValue) -> str:
     parts = [f"unknown {hour}: the run has no end"]
     if seconds is not None:
         took = units.clock_time(seconds) if seconds >= 60 else units.quantity(seconds, "s")
-        parts = [f"{_number(per_hour * seconds / 3600)} EUR for {took} {hour}"]
+        parts = [f"{three_figures(per_hour * seconds / 3600)} EUR for {took} {hour}"]
     if rate:
-        parts.append(f"{_number(per_hour / 3600 * 1e6 / rate)} EUR per million samples")
+        parts.append(f"{three_figures(per_hour / 3600 * 1e6 / rate)} EUR per million samples")
     if session.tokens_per_second:
         tokens = per_hour / 3600 * 1e6 / session.tokens_per_second
-        parts.append(f"{_number(tokens)} EUR per million tokens")
+        parts.append(f"{three_figures(tokens)} EUR per million tokens")
     if joules.value is not None:
-        used = f"its GPUs used {_number(joules.value / _KWH)} kWh"
+        used = f"its GPUs used {three_figures(joules.value / _KWH)} kWh"
         parts.append(f"{used} ({joules.method.value}: {(joules.source or '').partition(': ')[0]})")
     return "; ".join(parts)
-
-
-def _number(value: float) -> str:
-    return units.significant(value)

@@ -217,7 +217,7 @@ def _figures(session: Summary, cost: Cost | None) -> tuple[Figure, ...]:
     ]
     if cost is not None and cost.per_million is not None:
         hour = f"{cost.per_hour:.2f}"
-        paid = f"{units.significant(cost.per_million)} EUR"
+        paid = f"{units.three_figures(cost.per_million)} EUR"
         figures.append(Figure("a million samples", paid, f"at {hour} EUR an hour, steady mean"))
     return tuple(figures)
 

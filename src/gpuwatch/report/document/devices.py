@@ -261,10 +261,10 @@ def _first_known(*ways: tuple[str, str]) -> str:
 def _cost(cost: Cost | None) -> str:
     if cost is None or cost.per_million is None:
         return units.UNKNOWN
-    mean = units.significant(cost.per_million)
+    mean = units.three_figures(cost.per_million)
     if cost.low is None or cost.high is None:
         return mean
-    return f"{mean}\n{units.significant(cost.low)}\tto {units.significant(cost.high)}"
+    return f"{mean}\n{units.three_figures(cost.low)}\tto {units.three_figures(cost.high)}"
 
 
 def _first(shares: Sequence[Share]) -> float | None:

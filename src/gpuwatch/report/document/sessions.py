@@ -142,7 +142,7 @@ def short(
         (f"{{}}{error} a step", of.energy.gpu_per_step.value, "J"),
     ]
     told = [text.format(units.quantity(value, unit)) for text, value, unit in first if value]
-    told += [f"{units.significant(paid)} EUR"] if paid and told else []
+    told += [f"{units.three_figures(paid)} EUR"] if paid and told else []
     figures_told = efficiency.sentence("; ".join(told))
     outcome = [each for each in (efficiency.headline(session), figures_told) if each]
     phases = {name: seconds for name, seconds in session.steps.phases.items() if seconds}
