@@ -273,6 +273,15 @@ def test_different_workloads_are_never_a_ratio(tmp_path: Path) -> None:
     assert result.notes == ("nothing to compare: resnet50, alexnet are different workloads",)
 
 
+def test_several_runs_of_one_environment_are_not_called_one_without_another(tmp_path: Path) -> None:
+    paths = [
+        *runs(tmp_path / "a", SECONDS, count=2),
+        *runs(tmp_path / "b", SECONDS, count=2, start=START + 86400, label="docker"),
+        *runs(tmp_path / "c", SECONDS, count=2, start=START + 172800, workload="alexnet"),
+    ]
+    assert "of one environment alone, so not compared: alexnet" in read_sessions(paths).notes
+
+
 def test_a_run_that_failed_early_stays_with_the_others_of_its_flags(tmp_path: Path) -> None:
     flags = {"batch_size": 64}
     told = {**flags, "lr": 0.1}

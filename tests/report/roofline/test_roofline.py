@@ -268,6 +268,14 @@ def test_the_command_prints_text_json_and_svg(
     assert ElementTree.parse(picture).getroot().tag.endswith("svg")
 
 
+def test_of_many_sessions_it_says_how_many_and_which_it_draws(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    paths = [str(record(tmp_path / f"{at}.gpuwatch")) for at in range(5)]
+    assert main(["roofline", *paths]) == 0
+    assert capsys.readouterr().out.startswith("1 of 5 sessions: of one program in one environment ")
+
+
 def test_a_picture_of_nothing_is_one_clear_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
