@@ -103,10 +103,11 @@ def _differing(
     ways = [] if told.startswith(_SINGLE) else [_WAYS[each] for each in _WAYS if each in paired]
     rule = ", ".join(filter(None, ("more than 1 % apart", "shares 1 pp", " or ".join(ways))))
     if not shown:
-        nothing = Sentence("", f"nothing else that can be compared is {rule}")
-        return Section("what differs", [nothing] if compared else ())
+        steps = any(row.unit == "{step}" and row.ratios[at] != 1 for row, at in compared)
+        told = f"nothing else that can be compared{', but numbers of steps,' * steps} is {rule}"
+        return Section("what differs", [Sentence("", told)] if compared else ())
     column = "in a column " if len(labels) > 2 else ""
-    legend = [f"{column}{rule}; what is judged first, then the largest", told]
+    legend = [f"{column}{rule}; first what is judged, then the largest", told]
     legend += quantities.change_legend(shown, baseline) if ways else []
     if any(row.unit != DEGREES and not row.ratios[at] for row, at in apart):
         legend.append(
