@@ -110,5 +110,5 @@ def test_what_the_gpus_used_from_start_to_end_stands_beside_the_cost(tmp_path: P
     with SessionReader(path) as reader:
         session = summarise(reader)
         told = run_cost(session, PER_HOUR, run_energy(reader, session))
-    assert "its GPUs used 0.001 kWh (measured: integral of power over time" in told
+    assert "its GPUs used 0.00100 kWh (measured: integral of power over time" in told
     assert "±" in told
