@@ -534,7 +534,9 @@ async def test_the_real_commands_answer_and_start_a_command(
         await focus(app, pilot, "command")
         await pilot.press("end", "ctrl+u", *"true")
         await shows(pilot, "✓ 1 run: true in bare")
-        await says(pilot, "time unknown: no earlier run of true in bare that finished")
+        await says(
+            pilot, "time unknown: no earlier run of true in bare with these settings that finished"
+        )
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))
         await shows(pilot, "✓ finished")
