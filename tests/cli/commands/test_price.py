@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from pathlib import Path
@@ -59,7 +60,8 @@ def test_a_million_samples_cost_what_the_hours_do(cli: Cli, studies: tuple[Path,
     assert min(PER_MILLION) < costs[5]["low"] < mean < costs[5]["high"] < max(PER_MILLION)
     assert costs[2]["per_hour"] == 7.2 and costs[2]["low"] is None
     for form in ("table", "md", "html"):
-        text = " ".join(cli.read("compare", one, two, "--format", form, *price).stdout.split())
+        shown = cli.read("compare", one, two, "--format", form, *price).stdout
+        text = " ".join(html.unescape(shown).split())
         assert "EUR per million samples" in text and "95 % interval of 5 runs" in text
         assert "2 runs; an interval takes 3" in text
 

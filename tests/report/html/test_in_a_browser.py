@@ -91,7 +91,10 @@ def test_a_comparison_tells_its_numbers_to_pointer_and_focus(open_page: Open, ht
     rows = page.locator("svg.row")
     rows.nth(1).hover()
     told = page.inner_text("#tip")
-    assert told.startswith("apptainer against bare: SLOWER") and "+3.1 % (+2.7 to +3.5" in told
+    assert (
+        told.startswith("apptainer against bare: SLOWER")
+        and "+3.1\N{NO-BREAK SPACE}% (+2.7 to +3.5" in told
+    )
     page.keyboard.press("Escape")
     assert page.is_hidden("#tip")
     rows.nth(0).focus()

@@ -45,7 +45,7 @@ def many(session: Make, count: int) -> list[Path]:
     """Sessions of one workload, each slower than the one before by a tenth of the first."""
     return [
         session(
-            f"{n:02d}-env",
+            f"{n:02d}-env{n}",
             environment=f"env{n}",
             pace=1 + n / 10,
             start=100 * n,
@@ -131,6 +131,7 @@ async def test_c_keeps_the_order_of_the_study_and_shows_the_run_it_was_pressed_o
     session: Make,
 ) -> None:
     paths = many(session, 4)
+    plan(paths[0].parent, *(path.stem for path in paths))
     async with live(paths[3]) as (app, pilot):
         await pilot.press("c")
         await shows(pilot, "NO VERDICT")
@@ -279,7 +280,7 @@ async def test_marks_of_one_study_in_blocks_keep_its_baseline_and_ratios_are_aga
 
 async def test_a_stopped_first_mark_is_no_baseline_and_that_is_said(session: Make) -> None:
     paths = [
-        session("01", environment="a", meta=finished(stopped="stop"), alive=False),
+        session("01", environment="a", steps=False, meta=finished(stopped="stop"), alive=False),
         session("02", environment="b", meta=finished(), alive=False),
         session("03", environment="c", pace=1.1, meta=finished(), alive=False),
     ]
@@ -336,7 +337,7 @@ async def test_how_far_the_reading_is_stands_before_the_verdict_and_keys_work_me
         await pilot.press("h")
         await shows(pilot, "b 2 01-env")
         await pilot.press("escape", "k")
-        await shows(pilot, "2 01-env against 1 00-env")
+        await shows(pilot, "2 01-env1 against 1 00-env0")
         await pilot.press("escape")
         go_on.set()
         await shows(pilot, "NO VERDICT")
