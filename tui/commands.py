@@ -173,8 +173,7 @@ async def export_report(
     page, home = export.page, Path.home()
     in_home = page.relative_to(home) if page.is_relative_to(home) else None
     if "SSH_CONNECTION" in os.environ:
-        host = platform.node() or "HOST"
-        return f"report written; fetch it: scp {host}:{shell(in_home or page)} ."
+        return f"report; fetch it: scp {platform.node() or 'HOST'}:{shell(in_home or page)} ."
     return f"report: {page if in_home is None else '~' / in_home}"
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.comparison.comparison_row import ComparisonRow
+from gpuwatch.analysis.comparison.comparison_row import STEADY, ComparisonRow
 from gpuwatch.analysis.comparison.effect import effect
 from gpuwatch.analysis.comparison.side_by_side import Comparison
-from gpuwatch.analysis.results import Kind, TableRow, Verdict
+from gpuwatch.analysis.results import Kind, StudyResult, TableRow, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.study.read import read_sessions, read_study
 from gpuwatch.core.metrics import Method
@@ -130,6 +130,28 @@ def test_an_invalid_pair_is_described_without_better_or_worse() -> None:
     of, invalid = (1.0, 2.0), replace(DESCRIBED, kind=Kind.INVALID)
     row = TableRow(*TIMED, of, of, of, MEASURED, (None, 2.0))
     assert (effect(row, 1, 0, DESCRIBED), effect(row, 1, 0, invalid)) == ("worse", "")
+
+
+def test_an_outlier_is_told_before_the_result_is_believed(result: StudyResult) -> None:
+    (question,) = result.questions
+    first, *others = question.cells
+    (warm_up, run, *runs) = first.runs
+    marked = replace(first, runs=(warm_up, replace(run, outlier=True), *runs))
+    doubted = replace(result, questions=(replace(question, cells=(marked, *others)),))
+    told = f"in block {run.block} is an outlier, and kept"
+    for of, there in ((result, False), (doubted, True)):
+        text = " ".join(as_text(verdict_first(of, ""), 100).split())
+        assert (told in text.partition("before you believe it")[2]) == there
+
+
+def test_what_is_judged_is_not_called_worse_where_the_verdict_cannot_tell() -> None:
+    of, change = (1.0, 2.0), Interval(1.0, 0.5, 1.5, 0.95)
+    row = TableRow("steps", STEADY, "s", of, of, of, MEASURED, (None, 2.0), changes=(None, change))
+    unsure = replace(DESCRIBED, kind=Kind.CANT_TELL)
+    assert (effect(row, 1, 0, unsure), effect(replace(row, name="x"), 1, 0, unsure)) == (
+        "",
+        "worse",
+    )
 
 
 @pytest.mark.parametrize(

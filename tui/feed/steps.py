@@ -157,6 +157,8 @@ class WorkRate(StepHistory):
         start = end - int(seconds * NS)
         rows: list[StepRow] = []
         for row in reversed(recent):
+            if row.warmup and not recent[-1].warmup:
+                break  # the first steps took longer
             rows.append(row)
             if row.t < start and len(rows) > 1:
                 break
@@ -419,15 +421,17 @@ class Steps:
         """Progress at session time ``t``; rates are unknown if the newest step is too old."""
         run = mapping(meta.get("run"))
         last = self.recent[-1] if self.recent else None
+        # Later ones are counted again, not timed.
+        warmup = last is not None and last.warmup and self.timed_start is None
         total, warmup_steps = _int(run.get("total_steps")), _int(run.get("warmup_steps")) or 0
         step = None
         if self._writers:
             total = None
         elif last is not None:
             step = last.step
-            if total is not None and not last.warmup and step > total:
+            if total is not None and not warmup and step > total:
                 step -= warmup_steps
-            if last.warmup:
+            if warmup:
                 total = warmup_steps or None
         silence = self.silence(t) if live else None
         durations: Sequence[float] = self._durations()
@@ -436,11 +440,11 @@ class Steps:
             durations = times if reason is None else ()
         pace = median(durations) if durations else None
         left = 0 if step is None or total is None else total - step
-        known = live and last is not None and not last.warmup and left > 0
+        known = live and last is not None and not warmup and left > 0
         return Work(
             reports=last is not None,
             no_steps=no_steps(meta),
-            warmup=bool(last and last.warmup),
+            warmup=warmup,
             step=step,
             total=total,
             eta_seconds=time_left(left, pace, self.recent) if known and silence is None else None,

@@ -60,9 +60,10 @@ class Item:
     @property
     def ran(self) -> str:
         """What ran; of a study with several commands their labels, or workloads."""
-        if self.entry is None and self.study is not None and not self.every:
-            return ", ".join(self.study.commands)
-        return what_ran(self.sessions) or "unknown"
+        planned = () if self.study is None else self.study.commands
+        if self.entry is None and planned and not self.every:
+            return ", ".join(planned)
+        return what_ran(self.sessions, planned) or "unknown"
 
     @property
     def sessions(self) -> tuple[ListedSession, ...]:

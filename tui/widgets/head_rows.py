@@ -188,7 +188,7 @@ def _sides(snapshot: Snapshot, width: int) -> tuple[Line, Line]:
         right.add(f"{speed_text(view.speed):<4}", "muted")
     left = Line(width).add(" ")
     if replay is not None:
-        whole = clock_time(replay.length_ns / NS)
+        whole = clock_time(round(replay.length_ns / NS))  # as the title rounds
         at = f"{clock_time(replay.position_ns / NS):>{len(whole)}}"
         recorded = "recorded " * (width >= 72)  # from before the run on, to after a profile
         return left.add(f"at {at} ", "strong").add(f"of {whole} {recorded}", "muted"), right

@@ -191,6 +191,7 @@ def _help(own: Sequence[str]) -> int:
 
 def _unknown(name: str) -> str:
     from difflib import get_close_matches
+    from shutil import which
 
     from gpuwatch.core.text import to_paste
     from gpuwatch.workloads.names import TORCHVISION, known, suggest
@@ -201,6 +202,8 @@ def _unknown(name: str) -> str:
         return f"{name} is a workload: `gpuwatch run {name}`"
     if name.endswith(".py"):
         return f"{name} is no command; to run it: `{to_paste('run python', name)}`"
+    if which(name):
+        return f"{name} is no command of gpuwatch; to run it: `{to_paste('run', name)} ...`"
     close = get_close_matches(name, [*COMMANDS, "--version", "--help"], n=2) or [
         f"run {each}" for each in suggest(name)
     ]

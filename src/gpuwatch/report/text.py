@@ -136,6 +136,9 @@ def _sentence(item: Sentence, width: int, columns: int) -> list[Row]:
     text = item.text if fits or not word else f"{word}: {item.text}"
     role = "strong" if item.kind is None else item.kind.value
     rows = _wrap(f"{word:{width}}  " if fits else "", text, columns, "text", role)
+    line = rows[0][1][0]
+    if not fits and item.kind and line.startswith(f"{word}: "):  # the word is the verdict's
+        rows[0] = ((f"{word}: ", role), (line[len(word) + 2 :], "text"))
     return [*rows, ((f"    Fix: {clean(item.hint)}", "text"),)] if item.hint else rows
 
 

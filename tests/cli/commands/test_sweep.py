@@ -76,8 +76,8 @@ def test_runs_are_long_enough_for_a_steady_state_unless_asked_otherwise(
         (["mnist-cnn", "--device", "cpu,cuda"], "--device: must be auto, cpu, cuda"),
         (["gcn", "--lr", ",".join(map(str, range(1, 2002)))], "2,001 combinations"),
         (["gcn", "--lr", "1,2", "--blocks", "1000"], "2002 runs"),
-        (["gcn", "--lr", "1,2", "--", "true"], "not those of a command; write a study file"),
-        (["--lr", "1,2", "--", "true"], "not those of a command; write a study file"),
+        (["gcn", "--lr", "1,2", "--", "true"], "not those of a command; of a program of your own"),
+        (["--lr", "1,2", "--", "true"], "not those of a command; of a program of your own"),
     ],
 )
 def test_what_is_no_sweep_is_one_error(argv: list[str], said: str) -> None:

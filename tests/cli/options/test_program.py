@@ -40,6 +40,14 @@ def test_a_program_begins_at_the_first_word_that_is_no_option_and_no_value(
     assert program_at(parser_of("--record"), words) == at
 
 
+@pytest.mark.parametrize("words", [["--quiet"], ["--hook", "count"]])
+def test_a_wrong_option_before_the_program_is_told_and_none_of_the_programs(
+    words: list[str],
+) -> None:
+    with pytest.raises(UsageError, match=words[0]):
+        program_at(parser_of("run"), [*words, "sh", "--n", "5"])
+
+
 def test_a_workload_wins_over_a_file_of_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,15 @@ def test_before_the_first_row_there_is_nothing(path: Path) -> None:
         assert past.step_count() is None
 
 
+def test_what_was_counted_of_a_step_is_known_from_the_first_one_on(tmp_path: Path) -> None:
+    """The hook counts again later, and the newest count alone is kept."""
+    counted = {"t": 60 * NS, "flop_per_step": 1e9}
+    path = write(tmp_path / "b.gpuwatch", Script(meta={"count": counted}))
+    with SessionReader(path) as reader:
+        assert PastReader(reader, 30 * NS).meta()["count"] == counted
+        assert "count" not in PastReader(reader, NS).meta()
+
+
 def test_the_file_stays_open_for_its_reader(path: Path) -> None:
     with SessionReader(path) as reader:
         with PastReader(reader, NS) as past:

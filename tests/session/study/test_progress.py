@@ -15,7 +15,7 @@ from gpuwatch.core.processes import boot_id, identify
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.blocks import plan_runs
 from gpuwatch.session.study.plan import Part, Plan, read
-from gpuwatch.session.study.progress import StudyPosition, place, recorder_alive, tally
+from gpuwatch.session.study.progress import StudyPosition, following, place, recorder_alive, tally
 from gpuwatch.session.study.study_folder import not_run
 from gpuwatch.session.writing.statements import meta
 from gpuwatch.session.writing.store import SessionStore
@@ -162,6 +162,16 @@ def test_a_run_in_blocks_knows_its_block_and_what_time_is_left(tmp_path: Path) -
     assert found.seconds_left == pytest.approx(3 * 10 + 2 * 20 + 4 * 5 - 4, abs=1 + late)
     last = place(paths[6])
     assert last is not None and (last.block, last.blocks, last.part) == (None, None, "size")
+
+
+def test_the_next_run_is_named_by_its_command_where_there_are_several(tmp_path: Path) -> None:
+    commands = tuple(Workload("w", "command", ("true",), label=name) for name in ("fast", "slow"))
+    parts = (Part("", commands, (Environment("bare", "bare"),)),)
+    folder = study_folder.create(tmp_path, Plan("", parts, plan_runs(parts, 3)))
+    plan = read(folder)
+    assert plan is not None
+    found = following(folder / plan.runs[0].file)
+    assert found is not None and found.label == f"{plan.runs[1].workload.label} in bare"
 
 
 def test_the_time_left_is_unknown_while_an_environment_did_not_run_yet(tmp_path: Path) -> None:

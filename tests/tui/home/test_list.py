@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.summary.listing import Listed, ListedSession, ListedStudy
+from gpuwatch.analysis.summary.listing import Listed, ListedSession, ListedStudy, what_ran
 from gpuwatch.tui.home.items import Item
 from gpuwatch.tui.home.list import ListOptions, arranged
 from gpuwatch.tui.home.rows import details
@@ -226,6 +226,11 @@ def test_runs_of_one_program_are_told_apart_by_their_arguments() -> None:
     long = replace(OUT, command=f"train.py {'--flag 1 ' * 40}")
     assert all(len(row) <= 120 for row in text(Listed((long,)), 120))
     assert "train.py --flag 1 --flag 1" in text(Listed((long,)), 120)[1]
+
+
+def test_commands_of_a_study_stand_in_the_order_of_its_plan() -> None:
+    runs = [entry(f"s/{at}", command_label=name, command=name) for at, name in enumerate("cab")]
+    assert (what_ran(runs), what_ran(runs, ("b", "a", "c"))) == ("c, a, b", "b, a, c")
 
 
 def test_figures_stand_in_their_columns_and_what_no_row_has_takes_none() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -147,6 +149,13 @@ def test_a_run_that_hangs_tells_no_rate_anywhere(session: Make) -> None:
         assert reading.reason is not None and reading.reason.startswith("no step for 6")
     assert snapshot.work.eta_seconds is None and snapshot.work.step_seconds is not None
     assert "no step for 6" in status_line(snapshot) and "samples per" not in status_line(snapshot)
+
+
+def test_a_step_that_is_counted_again_is_no_warm_up(session: Make) -> None:
+    path = session()
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE step SET warmup = 1 WHERE n = (SELECT max(n) FROM step)")
+    assert " step 1" in page_text(path) and "warm-up" not in page_text(path)
 
 
 def test_the_time_left_is_that_of_the_steps_left_at_their_median(session: Make) -> None:

@@ -42,10 +42,9 @@ def effect(row: TableRow, at: int, baseline: int, verdict: Verdict) -> str:
         return ""
     if not more and (row.group, row.unit) not in _LESS:
         return ""
-    change = row.change(at)
-    untold = verdict.kind is Kind.CANT_TELL and change is None
-    if untold and (row.group, row.name) in _JUDGED:
+    if verdict.kind is Kind.CANT_TELL and (row.group, row.name) in _JUDGED:
         return ""
+    change = row.change(at)
     margin = verdict.margin
     low, high = (ratio - 1, ratio - 1) if change is None else (change.low, change.high)
     if low > margin:

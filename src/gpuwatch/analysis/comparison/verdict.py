@@ -141,7 +141,7 @@ def reasons_of(
     together = f"with {tests} tests together it is not certain enough that it is"
     if found.outside and found.noisy:
         surer = f"{(1 - NOISY_ALPHA) * 100:g} % interval"
-        noisy = f"at a noise of {units.percent(noise)}"
+        noisy = f"with runs that vary by {units.percent(noise)}"
         yield f"{noisy} the {surer}, too, would have to be beyond {limit}"
         return
     if found.noisy:

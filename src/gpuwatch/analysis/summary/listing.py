@@ -124,12 +124,12 @@ def values_of(document: Mapping[str, JSON]) -> dict[str, Any]:
     return {**values, "path": Path(document["path"])}
 
 
-def what_ran(runs: Sequence[ListedSession]) -> str:
-    """What ran; of several commands their labels, or workloads."""
+def what_ran(runs: Sequence[ListedSession], order: Sequence[str] = ()) -> str:
+    """What ran; of several commands their labels, in the ``order`` of the plan, or workloads."""
     told = dict.fromkeys(run.ran for run in runs if run.ran)
     if len(told) > 1:
         told = dict.fromkeys(run.command_label or run.workload for run in runs if run.ran)
-    return ", ".join(told)
+    return ", ".join(sorted(told, key=lambda each: order.index(each) if each in order else -1))
 
 
 def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:

@@ -166,7 +166,8 @@ _OPEN = frozenset({"queued", "starting", "running", "unknown"})
 def _line(of: ListedSession | ListedStudy, runs: Sequence[ListedSession]) -> dict[str, str]:
     """The cells of a line, by the names of its columns: of a session, or of a study and its
     ``runs``, newest first."""
-    commands, environments = what_ran(runs[::-1]), [run.environment for run in runs[::-1]]
+    commands = what_ran(runs[::-1], of.commands if isinstance(of, ListedStudy) else ())
+    environments = [run.environment for run in runs[::-1]]
     if isinstance(of, ListedSession):
         name, status, peak, step = (
             of.id[:8],

@@ -13,6 +13,7 @@ again, nor is any larger batch.
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch
@@ -24,7 +25,8 @@ from gpuwatch.studies import parameters
 from gpuwatch.workloads import names, options
 
 BLOCKS = 3
-_EXAMPLE = "gpuwatch sweep mnist-cnn --batch-size 16,32,64"
+_SUCH_AS = "such as: gpuwatch sweep mnist-cnn --batch-size 16,32,64"
+_OWN = "of a program of your own: gpuwatch run --command 'a=...' --command 'b=...' --blocks 10"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -50,16 +52,15 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if command:
         raise UsageError(
-            "sweep varies the flags of gpuwatch's own workloads, not those of a command",
-            "write a study file with a part for each value (docs/studies.md), or record each with "
-            "--record and use `gpuwatch compare`",
+            "sweep varies the flags of gpuwatch's own workloads, not those of a command", _OWN
         )
     if len(arguments.workload) != 1:
         given = f"not {len(arguments.workload)}" if arguments.workload else "and none was named"
-        raise UsageError(f"sweep takes one workload, {given}", f"such as: {_EXAMPLE}")
+        own = any(Path(word).suffix == ".py" for word in arguments.workload)
+        raise UsageError(f"sweep takes one workload, {given}", _OWN if own else _SUCH_AS)
     fixed, sweep = axes(arguments)
     if not sweep:
-        raise UsageError("no flag has several values", f"such as: {_EXAMPLE}")
+        raise UsageError("no flag has several values", _SUCH_AS)
     (name,) = arguments.workload
     try:
         names.check(name)

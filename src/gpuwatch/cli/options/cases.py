@@ -88,8 +88,10 @@ def program_at(parser: argparse.ArgumentParser, words: Sequence[str]) -> int | N
             continue
         try:
             parser.parse_args(words[:at])
-        except UsageError:  # an option before it lacks its value, which this word is
-            continue
+        except UsageError as error:
+            if "expected" in error.message:  # an option before it lacks its value: this word
+                continue
+            raise
         found = shutil.which(word) or (Path(word).exists() and not word.endswith(".py"))
         if not found and not _is_workload(word) and any(e.endswith(".py") for e in words[at + 1 :]):
             close = next(iter(get_close_matches(word, _PROGRAMS, n=1)), None)

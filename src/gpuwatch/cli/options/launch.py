@@ -165,8 +165,8 @@ def add_design_arguments(parser: Parser) -> None:
         type=_blocks,
         metavar="N",
         help="repeat everything in N blocks, in random order, after a warm-up block (10 tolerate "
-        "one disturbed run, fewer do not; default: each once, no verdict); small workloads then "
-        "take 100 steps unless --steps or --epochs is given",
+        "one disturbed run, fewer do not; default: each once, no verdict, in a sweep 3 blocks); "
+        "small workloads then take 100 steps unless --steps or --epochs is given",
     )
     add_blocks("--quick", action="store_true", help=f"{QUICK} blocks: a description, no verdict")
     add_blocks("--rigorous", action="store_true", help=f"{RIGOROUS} blocks")

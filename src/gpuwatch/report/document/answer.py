@@ -225,7 +225,8 @@ def _figures(session: Summary, cost: Cost | None) -> tuple[Figure, ...]:
 def _known(name: str, figure: MeasuredValue, how: str) -> Figure:
     way, why = f"{figure.method.value}: {how}", figure.reason or ""
     told = _figure(name, figure.value, figure.unit, way, why)
-    return replace(told, value=f"≤{told.value}") if figure.method is Method.BOUND else told
+    bound = "≤" if figure.method is Method.BOUND else ""
+    return replace(told, value=f"{bound}{told.value}{units.give_or_take(figure.error)}")
 
 
 def _figure(name: str, value: float | None, unit: str, how: str, why: str) -> Figure:

@@ -183,7 +183,7 @@ def short(
     steps = units.counted(session.steps.count or 0, "timed step")
     # Lines that came late leave a window that is shorter than their steps.
     own = (session.steps.count or 0) * (session.steps.mean_seconds or 0.0)
-    took = f"{steps}, {units.quantity(max(own, session.window.seconds), 's')}"
+    took = f"{steps} in {units.quantity(max(own, session.window.seconds), 's')}"
     over = f"over {took}" if session.window.kind == "timed steps" else "over the whole run"
     if session.steps.count and session.window.kind != "timed steps":
         over = ""  # the samples' figures are of the whole run, those of the steps are not

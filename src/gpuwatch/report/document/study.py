@@ -180,6 +180,13 @@ def _cautions(told: Sequence[str], questions: Sequence[Question] = ()) -> Sectio
         front, _, of = each.rpartition(" in ")
         alike.setdefault(front if of in labels else each, []).append(of if of in labels else "")
     lines = [f"{front} in {' and '.join(of)}" if of[0] else front for front, of in alike.items()]
+    lines += [
+        f"{cell.label}: {quantities.value_of(run)} in block {run.block} is an outlier, and kept"
+        for question in questions
+        for cell in question.cells
+        for run in cell.judged
+        if run.outlier and run.block
+    ]
     return Section("before you believe it", [Sentence("", each) for each in lines])
 
 

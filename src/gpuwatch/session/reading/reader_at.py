@@ -47,13 +47,15 @@ class PastReader(SessionReader):
         return super().row_at(table, min(t, self.t_ns))
 
     def meta(self) -> dict[str, JSON]:
-        """The meta without values dated later than this time."""
+        """The meta without what is dated later than this time, except the count of a step."""
         values = super().meta()
         result = values.get("result")
         if isinstance(result, dict) and not self._later(result):
             return values
         values.pop("run_state", None)
         past = {key: value for key, value in values.items() if not self._later(value)}
+        if self._upto["step"] >= 0 and "count" in values:  # a later one holds for all steps
+            past["count"] = values["count"]
         past.pop("result", None)
         past.pop("closed", None)
         return past
