@@ -318,8 +318,10 @@ class DemoScreen(HomeScreen):
 
     @property
     def _at(self) -> int:
-        """The moment that is shown, in session time."""
-        return round((time.monotonic() - self._begun) * NS) % self._length
+        """The moment that is shown, in session time: a new one would be drawn, and asked for, at
+        every look, so it moves as often as the screen is drawn."""
+        every = round(self._every * NS)
+        return round((time.monotonic() - self._begun) * NS) // every * every % self._length
 
     def new_devices(self, post: Callable[[News], None]) -> DevicesNow:
         return _Recorded(self._path, post, refresh=self._every)

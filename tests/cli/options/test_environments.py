@@ -115,6 +115,15 @@ def test_one_alone_that_cannot_run_is_an_error_and_nothing_is_made(
     assert not (tmp_path / "out").exists()
 
 
+def test_where_blocks_have_nothing_left_to_compare_nothing_is_started(
+    cli: Cli, tmp_path: Path
+) -> None:
+    cli.variables["DOCKER_HOST"] = NO_DAEMON
+    both = ("--env", "bare", "--env", "docker=x", "--blocks", "3", "--out", tmp_path / "out")
+    done = cli("--record", *both, "--", "true", code=3)
+    assert "no Docker daemon answers" in done.stderr and not (tmp_path / "out").exists()
+
+
 def test_the_machine_alone_is_recorded_in_no_environment(cli: Cli, tmp_path: Path) -> None:
     done = cli("--record", "--env", "bare", "--duration", "1s", "--out", tmp_path / "out", code=2)
     assert "--env without a workload" in one_line(done.stderr)

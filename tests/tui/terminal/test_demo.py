@@ -33,8 +33,7 @@ def test_the_demo_plays_a_recording_says_so_and_leaves_nothing(tmp_path: Path) -
         assert "H200" in shown and re.search(r"recorded 2026-11-2\d  0:\d\d", shown)
         assert re.search(r"! a recording of 2026-11-2\d, of another machine: Enter plays", shown)
         assert len(list(kept.glob("gpuwatch-demo-*"))) == 1
-        terminal.type("n")
-        terminal.wait("read-only: start `gpuwatch`")
+        assert "n new run" not in shown and "l log" in shown
         terminal.type("", "Enter")
         terminal.wait("◀ replay")
         terminal.wait("Space pause")
