@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from gpuwatch.analysis.hardware import ceilings
 from gpuwatch.analysis.hardware.ceilings import Ceiling
 from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, Point
 from gpuwatch.analysis.hardware.program import IMPORTED, MACHINE
@@ -34,7 +33,6 @@ _RATE = " FLOP/s"
 _UNIT = 15
 """Columns of the unit of the axis, if there are no names."""
 _LEAST_DECADES = 2
-_KINDS = {ceilings.MEASURED: "measured", ceilings.PEAK: "peak", ceilings.SHEET: "data sheet"}
 _SHORT = {"float64": "fp64", "float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 _THIRDS = ("▁", "─", "▔")
 """Lines in the lower, middle and upper third of a cell."""
@@ -224,14 +222,14 @@ def _names(roofline: Roofline, plane: Plane, width: int) -> Mapping[int, tuple[s
         row = max(0, plane.row(value))
         free = next((at for at in range(row, plane.rows - 1) if at not in names), None)
         if free is not None:
-            label = f"{'/'.join(_SHORT.get(name, name) for name in types)} {_KINDS[kind]}"
+            label = f"{'/'.join(_SHORT.get(name, name) for name in types)} {kind}"
             size = "".join(si_parts(value, ""))
             names[free] = (fit(f"{size} {label}", width), "strong" if own in types else "muted")
     bandwidth = roofline.bandwidth
     last = next((at for at in range(plane.rows - 1, -1, -1) if at not in names), None)
     if bandwidth is not None and last is not None:
         size = si(bandwidth.value, "B/s")
-        texts = [f"╱ {size} {what}" for what in (bandwidth.text, _KINDS[bandwidth.kind])]
+        texts = [f"╱ {size} {what}" for what in (bandwidth.text, bandwidth.kind)]
         names[last] = (longest_fitting(texts, width) or fit(texts[-1], width), "bandwidth")
     return names
 

@@ -45,7 +45,7 @@ def test_without_ceilings_it_says_what_is_missing_and_what_mends_it(session: Mak
 def test_a_run_that_is_not_counted_has_the_reason_in_place_of_a_point(session: Make) -> None:
     shown = roofline_text(session(count=False, known_card=True))
     assert "no FLOP/s are known" in shown
-    assert "╱ 3.35 TB/s data sheet" in shown
+    assert "╱ 3.35 TB/s sheet" in shown
 
 
 def test_a_run_that_is_over_has_its_timed_steps_alone(session: Make) -> None:
