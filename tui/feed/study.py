@@ -11,7 +11,7 @@ from gpuwatch.session import placement
 from gpuwatch.session.placement import JobState
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import status
-from gpuwatch.session.study.plan import Plan, case_label, read, unique
+from gpuwatch.session.study.plan import Plan, read, run_label
 from gpuwatch.session.study.progress import StudyPosition, following, place, recorder_alive, tally
 from gpuwatch.session.study.study_folder import SUMMARY_JSON, is_held
 from gpuwatch.session.study.summary import Contrast, contrasts
@@ -88,11 +88,15 @@ class CurrentStudy:
         stamp = _stamp(self._path.parent / SUMMARY_JSON)
         if stamp != self._summary_stamp:
             self._summary_stamp, self._contrasts = stamp, contrasts(self._path.parent)
-        labels = _labels(plan)
         return StudyStrip(
             runs=tuple(
-                StudyRun(run.index, labels[at], run.block, self._state(plan, run.index, run.file))
-                for at, run in enumerate(plan.runs)
+                StudyRun(
+                    run.index,
+                    run_label(plan, run),
+                    run.block,
+                    self._state(plan, run.index, run.file),
+                )
+                for run in plan.runs
                 if run.part == own.part
             ),
             at=sum(1 for run in plan.runs[: own.index - 1] if run.part == own.part),
@@ -117,16 +121,6 @@ class CurrentStudy:
         if not current.live:
             self._states[file] = stamp, current.state.value
         return current.state.value
-
-
-def _labels(plan: Plan) -> list[str]:
-    """Label of each run: its environment, with its case if its part has several."""
-    labels = []
-    for run in plan.runs:
-        cases = plan.parts[run.part].workloads
-        case = "" if len(unique(cases)) < 2 else f"{case_label(run.workload, cases)} in "
-        labels.append(f"{case}{run.environment.label}")
-    return labels
 
 
 def _stamp(path: Path) -> _Stamp | None:

@@ -318,8 +318,8 @@ class DemoScreen(HomeScreen):
 
     @property
     def _at(self) -> int:
-        """The moment that is shown, in session time: a new one would be drawn, and asked for, at
-        every look, so it moves as often as the screen is drawn."""
+        """The moment that is shown, in session time. It moves as often as the screen is drawn: a
+        new one at every look would have the feed work without a pause."""
         every = round(self._every * NS)
         return round((time.monotonic() - self._begun) * NS) // every * every % self._length
 

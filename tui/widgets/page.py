@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 
 from gpuwatch.analysis.hardware.profile import Counters, tool_name
-from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
+from gpuwatch.analysis.samples.step_lines import NO_STEPS, NO_STEPS_YET
 from gpuwatch.core.metrics import CATALOGUE, Method, reading_of
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import bounded, clock_time, counted, quantity, si
@@ -179,9 +179,10 @@ def _gauges(snapshot: Snapshot, width: int) -> list[Row]:
 def _steps(work: Work, shares: StepShares | None, width: int) -> list[Row]:
     """Their time, throughput, loss and phases."""
     why = None if work.reports else work.no_steps or NO_STEPS_YET
+    untimed = why or (NO_STEPS if work.warmup else work.throughput.reason)
     over = counted(work.step_count, "timed step")
     figures: list[tuple[str, float | None, str, str | None, str]] = [
-        ("median step", work.step_seconds, "s", why or work.throughput.reason, over),
+        ("median step", work.step_seconds, "s", untimed, over),
         ("last loss", work.loss, "", why or work.no_loss, "step lines"),
     ]
     for name, share in shares.parts if shares else ():

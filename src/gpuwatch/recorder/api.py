@@ -69,8 +69,8 @@ def record(request: Request, observer: Observer) -> ExitCode:
 
 
 def _in_vain(resolved: ResolvedPlan) -> bool:
-    """Whether the runs that can run would not answer what was asked: none of them can, or all of
-    one environment alone where blocks are to compare several."""
+    """Whether what can run would not answer what was asked, where something cannot: all runs are
+    of one kind, or blocks compare environments and fewer than two are left."""
     plan = resolved.request.plan
     if len({(run.part, cell(run)) for run in plan.runs}) == 1:
         return True

@@ -147,6 +147,13 @@ def labels(runs: Sequence[PlannedRun]) -> tuple[str, ...]:
 Item = TypeVar("Item")
 
 
+def run_label(plan: Plan, run: PlannedRun) -> str:
+    """The run's environment, with its case if its part has several."""
+    cases = plan.parts[run.part].workloads
+    case = "" if len(unique(cases)) < 2 else f"{case_label(run.workload, cases)} in "
+    return f"{case}{run.environment.label}"
+
+
 def unique(items: Iterable[Item]) -> tuple[Item, ...]:
     """Each of ``items`` once, in order; they need not be hashable."""
     distinct: list[Item] = []

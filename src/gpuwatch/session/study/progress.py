@@ -14,14 +14,7 @@ from gpuwatch.core.processes import ProcessId
 from gpuwatch.session.placement import read as read_placement
 from gpuwatch.session.reading.status import State, process_id, status
 from gpuwatch.session.study.estimate import Timing, cell, known_meta, times_of_study, timing_of_meta
-from gpuwatch.session.study.plan import (
-    WARM_UP,
-    Plan,
-    PlannedRun,
-    case_label,
-    read,
-    unique,
-)
+from gpuwatch.session.study.plan import WARM_UP, Plan, PlannedRun, read, run_label
 from gpuwatch.session.study.study_folder import is_held, not_run, sessions_in
 
 _UNREADABLE, _DID_NOT_RUN = "unreadable", "did not run"
@@ -133,11 +126,9 @@ def following(path: Path) -> Following | None:
     run = _run(plan, path.name)
     if plan is None or run is None:
         return None
-    cases = unique(each.workload for each in plan.runs)
     for planned in plan.runs[run.index :]:
         if planned.index not in plan.problems:
-            case = f"{case_label(planned.workload, cases)} in " if len(cases) > 1 else ""
-            label = f"{case}{planned.environment.label}"
+            label = run_label(plan, planned)
             return Following(planned.index, len(plan.runs), label, path.parent / planned.file)
     return None
 
