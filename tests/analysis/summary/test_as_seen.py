@@ -197,3 +197,12 @@ def test_a_step_time_that_changed_its_level_is_told(
     summary(tmp_path / "a.gpuwatch", steps=steps)
     brief = as_text(short(read(tmp_path / "a.gpuwatch"), [], None, ""), 200)
     assert ("note: " in brief and note in brief) if note else "stead" not in brief
+
+
+def test_what_the_hook_did_to_a_run_is_a_note_at_it(tmp_path: Path) -> None:
+    told = "one step was run uncompiled to count its FLOP: it uses memory otherwise"
+    calm = "the program prints step lines itself: they count, and what the hook reports does not"
+    path = tmp_path / "a.gpuwatch"
+    assert summary(path, events=[("hook", told), ("hook", calm)], label="counted").notes == (told,)
+    summary(tmp_path / "b.gpuwatch", label="plain")
+    assert f"resnet50 (counted): {told}" in doubts(read_sessions([tmp_path / "b.gpuwatch", path]))

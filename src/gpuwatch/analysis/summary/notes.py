@@ -18,7 +18,7 @@ _MATTER = """
     clock-stepped gpu-lost gpu-back xid ecc nvml-lost nvml-back gpm-lost gpm-back
     dcgm-lost dcgm-back processes-lost processes-back memory-contradiction resumed storage
     malformed-step several-writers progress-lines left-behind run-lost run-back run-paused
-    run-unpaused
+    run-unpaused hook
 """
 """Kinds of events that matter."""
 _SENTENCES = {
@@ -35,7 +35,8 @@ _TIMED_BY = {
 HOOK, COSTLY = "hook {} of the time{}, as it measured itself", 0.01
 """The hook's cost, and the share from which on it casts doubt on the figures."""
 _FEW = 3
-_LEFT = "the hook left the program"
+_AS_ASKED = "the program prints step lines itself: they count"
+"""How an event of the hook begins that disturbs nothing."""
 _MOST_EVENTS = 100_000
 _HINTED = ("install ", "NVreg_RestrictProfilingToAdminUsers")
 """Words of reasons that already include a hint."""
@@ -84,14 +85,14 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
     if len(events) == _MOST_EVENTS:
         reader.leave_out(f"only the first {_MOST_EVENTS:,} events are read")
     for row in events:
-        if row.kind in matter and row.device not in others:
+        if row.kind in matter and row.device not in others and not row.text.startswith(_AS_ASKED):
             by_kind.setdefault(row.kind, []).append(row)
-    texts += [row.text for row in events if row.kind == "hook" and _LEFT in row.text][:_FEW]
     for kind, rows in by_kind.items():
         if kind == "interval-missed":
             rows = rows[-1:]  # each event counts all missed so far
         sentence = _SENTENCES.get(kind)
-        texts += [sentence] if sentence else [_sentence(row) for row in rows[:_FEW]]
+        told = [row.text for row in rows] if kind == "hook" else [*map(_sentence, rows)]
+        texts += [sentence] if sentence else told[:_FEW]
         if not sentence and len(rows) > _FEW:
             texts.append(f"and {len(rows) - _FEW} more such events")
     return tuple(texts)
