@@ -20,6 +20,8 @@ from gpuwatch.core.models import Output
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.report import json as as_json
 from gpuwatch.report.csv import of_sessions
+from gpuwatch.report.document.differing import of_sessions as of_sessions_that_differ
+from gpuwatch.report.document.quantities import quantity_table
 from gpuwatch.report.document.sessions import document
 from gpuwatch.report.markdown import written
 from gpuwatch.report.text import as_text
@@ -250,16 +252,44 @@ def test_phases_of_a_programs_own_names_follow_the_common_ones(tmp_path: Path) -
 
 
 def test_energies_that_differ_by_less_than_their_errors_have_no_ratio(tmp_path: Path) -> None:
-    def ratios(error: float) -> tuple[float | None, ...]:
-        rows = compare([one, replace(two, efficiency=_of_error(two.efficiency, error))]).rows
-        return next(row.ratios for row in rows if row.name == "energy per step")
+    def energies(error: float) -> tuple[Any, Any, str]:
+        compared = compare([one, replace(two, efficiency=_of_error(two.efficiency, error))])
+        step, total = (row(compared, *name) for name in names)
+        table = quantity_table([step, total], ["a", "b"], 0)
+        return step.ratios, total.ratios, " ".join(cells[2] for cells in table.rows[1::2])
 
+    names = [("efficiency", "energy per step"), ("over the window", "hw.gpu.energy")]
     one = session(tmp_path / "a.gpuwatch", step_seconds=1.0)
     two = session(tmp_path / "b.gpuwatch", step_seconds=1.1)
-    assert ratios(0.0)[1] == pytest.approx(1.1, rel=0.02)
-    assert ratios(0.2) == (1.0, None)
+    step, total, told = energies(0.0)
+    assert step[1] == total[1] == pytest.approx(1.1, rel=0.02) and "within" not in told
+    step, total, told = energies(0.2)
+    assert step == total == (1.0, None)
+    assert told.count("within ±2") == 2, "each value says why it has no change"
+
+
+def test_totals_of_runs_with_other_numbers_of_steps_have_no_ratio_and_that_is_said(
+    tmp_path: Path,
+) -> None:
+    def told(steps: int) -> tuple[Comparison, str]:
+        fewer = replace(one, steps=replace(one.steps, count=steps))
+        compared = compare([one, fewer])
+        section = of_sessions_that_differ(compared, ["a", "b"])
+        return compared, " ".join(map(str, section.items))
+
+    one = session(tmp_path / "a.gpuwatch", step_seconds=1.0)
+    one = replace(one, efficiency=_of_error(one.efficiency, 0.0))
+    count = one.steps.count or 0
+    timing = replace(one.timing, real_seconds=30.0)
+    one = replace(one, timing=timing, steps=replace(one.steps, count=10 * count))
+    names = [("start-up and time", "elapsed"), ("over the window", "hw.gpu.energy")]
+    for steps, ratio, said in ((10 * count - 1, 1.0, False), (5 * count, None, True)):
+        compared, text = told(steps)
+        assert {row(compared, *name).ratios[1] for name in names} == {ratio}
+        assert ("totals, such as elapsed, have no change" in text) is said
 
 
 def _of_error(efficiency: Efficiency, error: float) -> Efficiency:
     energy = efficiency.energy
-    return replace(efficiency, energy=replace(energy, gpu=replace(energy.gpu, error=error)))
+    gpu, per_step = (replace(each, error=error) for each in (energy.gpu, energy.gpu_per_step))
+    return replace(efficiency, energy=replace(energy, gpu=gpu, gpu_per_step=per_step))

@@ -29,7 +29,7 @@ STEADY = "step time, typical"
 ALL_STEPS = "step time, steady mean"
 """Name of the row of what users pay: slow steps, and what happens between steps, included."""
 OF_THE_RUN = ("elapsed", "CPU time, user", "CPU time, system", "evaluations")
-"""Times that say nothing where the runs have other numbers of steps."""
+"""Times that have no ratio where the runs have other numbers of steps, as all totals."""
 _AS_LONG = 0.05
 """Difference of the numbers of steps up to which they do: the hook times a step more or less."""
 AT_MOST, AT_LEAST = "at most", "at least"
@@ -50,8 +50,8 @@ class ComparisonRow:
     methods: tuple[Method, ...]
     ratios: tuple[float | None, ...] = ()
     """Each value over the baseline's; ``None`` where either is unknown or an upper bound, the
-    baseline's is 0, a run failed, the windows differ in kind, or the shares are of different
-    ceilings."""
+    baseline's is 0, a run failed, the windows differ in kind, the shares are of different ceilings,
+    totals of different numbers of steps, or the difference is within the errors."""
     ceilings: tuple[Ceiling | None, ...] = ()
     """For a row of shares, the ceiling of each."""
     at_most: tuple[bool, ...] = ()
@@ -64,11 +64,20 @@ class ComparisonRow:
         """Whether the values are bytes read or written, shown in powers of ten like their rates."""
         return self.unit == "By" and self.group in _TRAFFIC
 
+    @property
+    def is_total(self) -> bool:
+        """Whether the values are of all steps together."""
+        return self.name in OF_THE_RUN or self.group == "over the window"
+
     def bound(self, at: int) -> str | None:
         """``at most`` or ``at least`` if a value is a bound."""
         if any(self.at_most[at : at + 1]):
             return AT_MOST
         return AT_LEAST if self.methods[at] is Method.BOUND else None
+
+    def error(self, one: int, other: int) -> float:
+        """By how much two values may differ by their errors alone, relative."""
+        return sum(self.errors[each] or 0.0 for each in (one, other)) if self.errors else 0.0
 
     def change(self, at: int) -> None:
         """None: single runs have no blocks."""
@@ -184,21 +193,21 @@ def with_ratios(row: ComparisonRow, sessions: Sequence[Summary]) -> ComparisonRo
     base = baseline(sessions)
     if base is None:
         return replace(row, ratios=(None,) * len(row.values))
-    ratios = tuple(ratio(row, sessions, base, at) for at in range(len(sessions)))
+    ratios = tuple(clear_ratio(row, sessions, base, at) for at in range(len(sessions)))
     return replace(row, ratios=ratios)
 
 
 def ratio(row: ComparisonRow, sessions: Sequence[Summary], base: int, at: int) -> float | None:
     """The value of ``at`` over that of ``base``; ``None`` where they are not comparable, such as
-    losses of runs with different seeds or numbers of steps, times of runs with different numbers of
-    steps, :data:`DEGREES`, and energies that differ by less than their errors."""
+    losses of runs with different seeds or numbers of steps, totals of runs with different numbers
+    of steps, and :data:`DEGREES`."""
     value, first = row.values[at], row.values[base]
     sampled = row.group in _SAMPLED and not row.name.startswith("gpuwatch.")
     if (
         value is None
         or not first
         or row.unit == DEGREES
-        or (row.name in OF_THE_RUN and not _as_long(sessions[base], sessions[at]))
+        or (row.is_total and not as_long(sessions[base], sessions[at]))
         or not (sound(sessions[base]) and sound(sessions[at]))
         or (sampled and sessions[at].window.kind != sessions[base].window.kind)
         or Method.BOUND in (*row.methods[at : at + 1], *row.methods[base : base + 1])
@@ -206,14 +215,20 @@ def ratio(row: ComparisonRow, sessions: Sequence[Summary], base: int, at: int) -
         or (row.group == TRAINING and not trained_alike(row, sessions[base], sessions[at]))
     ):
         return None
-    if row.name.startswith("energy per") and at != base:
-        errors = (sessions[each].efficiency.energy.gpu.error or 0.0 for each in (base, at))
-        if abs(value / first - 1) <= sum(errors):
-            return None
     return value / first
 
 
-def _as_long(one: Summary, other: Summary) -> bool:
+def clear_ratio(
+    row: ComparisonRow, sessions: Sequence[Summary], base: int, at: int
+) -> float | None:
+    """The :func:`ratio` of single values; ``None`` too where they differ by less than their
+    errors."""
+    of = ratio(row, sessions, base, at)
+    within = of is not None and at != base and abs(of - 1) <= row.error(base, at)
+    return None if within else of
+
+
+def as_long(one: Summary, other: Summary) -> bool:
     first, second = one.steps.count or 0, other.steps.count or 0
     return abs(first - second) <= _AS_LONG * max(first, second)
 

@@ -16,17 +16,18 @@ from gpuwatch.analysis.comparison.comparison_row import (
     THROUGHPUT,
     Value,
     at,
+    clear_ratio,
     efficiency_rows,
     generation_rows,
     kernel_rows,
     paid,
-    ratio,
     row_of,
     training_rows,
     with_ratios,
 )
 from gpuwatch.analysis.comparison.comparison_row import ComparisonRow as ComparisonRow
 from gpuwatch.analysis.comparison.notes import session_notes
+from gpuwatch.analysis.hardware.energy import COUNTER
 from gpuwatch.analysis.hardware.kernels import MOST, KernelRow, differing_kernels
 from gpuwatch.analysis.results import Difference, Question
 from gpuwatch.analysis.statistics.description import Statistic
@@ -133,7 +134,9 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
     )
     names = list(CATALOGUE)
     rows += _metric_rows("mean", names, sessions, lambda s: s.mean, counters=False)
-    rows += _metric_rows("over the window", names, sessions, lambda s: s.max, counters=True)
+    totals = _metric_rows("over the window", names, sessions, lambda s: s.max, counters=True)
+    errors = tuple(session.efficiency.energy.gpu.error for session in sessions)
+    rows += [replace(e, errors=errors) if e.name.startswith(COUNTER) else e for e in totals]
     rows += _metric_rows("maximum", _MAXIMA.split(), sessions, lambda s: s.max, counters=False)
     rows.append(_peak_memory(sessions))
     return Comparison(
@@ -300,7 +303,9 @@ def with_judged(
 
     def against(row: ComparisonRow) -> ComparisonRow:
         places = range(len(sessions))
-        ratios = (ratio(row, sessions, bases[at], at) if at in bases else None for at in places)
+        ratios = (
+            clear_ratio(row, sessions, bases[at], at) if at in bases else None for at in places
+        )
         return replace(row, ratios=tuple(ratios))
 
     return replace(compared, rows=tuple(map(against, rows)))

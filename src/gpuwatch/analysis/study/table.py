@@ -21,6 +21,7 @@ from gpuwatch.analysis.comparison.comparison_row import (
     THROUGHPUT,
     ComparisonRow,
     ceiling_notes,
+    clear_ratio,
     energy_notes,
     paid,
     ratio,
@@ -123,7 +124,8 @@ def _row(
     def over(first: _Value, second: _Value) -> float | None:
         if not (ended_as_asked(first.run.session) and ended_as_asked(second.run.session)):
             return None
-        return ratio(row, sessions, first.at, second.at)
+        # The scatter of several pairs has the errors of their values in it.
+        return (ratio if paired else clear_ratio)(row, sessions, first.at, second.at)
 
     return _made(
         (row.group, row.name, row.unit),

@@ -9,10 +9,10 @@ from dataclasses import replace
 from gpuwatch.analysis.comparison.comparison_row import (
     ALL_STEPS,
     DEGREES,
-    OF_THE_RUN,
     PAID,
     STEADY,
     ComparisonRow,
+    as_long,
 )
 from gpuwatch.analysis.comparison.effect import shows
 from gpuwatch.analysis.comparison.side_by_side import PEAK_MEMORY, Comparison
@@ -44,12 +44,11 @@ def of_sessions(
     told = _SINGLE
     known = {row.name for row in above} | {_reads(row) for row in above}
     rows = [row for row in compared.rows if known.isdisjoint((row.name, _reads(row)))]
-    steps = {session.steps.count for session in compared.sessions}
-    if len(steps) > 1:
-        rows = [
-            row for row in rows if row.name not in OF_THE_RUN and row.group != "over the window"
-        ]
-        told += "; no totals, as the runs timed different numbers of steps"
+    bases = [compared.sessions[compared.baseline or 0]] if compared.sessions else []
+    if not all(as_long(base, each) for base in bases for each in compared.sessions):
+        told += (
+            "; totals, such as elapsed, have no change: the runs timed different numbers of steps"
+        )
     places = {
         at for row in compared.rows for at, ratio in enumerate(row.ratios) if ratio is not None
     }
@@ -145,8 +144,8 @@ def _apart(row: ComparisonRow | TableRow, at: int, baseline: int) -> float:
         return 0.0  # within the error of energy
     if row.unit == "{step}" or value == base or row.bound(at) or row.bound(baseline):
         return 0.0  # how many steps were timed says nothing of how fast they were
-    if row.group == "over the window" and row.ratios[at] is None and base:
-        return 0.0  # the longer window has more
+    if isinstance(row, ComparisonRow) and row.is_total and row.ratios[at] is None and base:
+        return 0.0  # the longer run has more
     if row.unit == "1" and abs(value - base) <= _LEAST:
         return 0.0
     if value <= 0 or base <= 0:

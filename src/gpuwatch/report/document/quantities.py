@@ -302,6 +302,9 @@ def _cell(
         told = f"{round(value) - round(base):+d} °C"
     elif at != baseline:
         told = _against(row.ratios[at], value, row.unit)
+    if isinstance(row, ComparisonRow) and alike and base and baseline is not None and not told:
+        error = row.error(baseline, at)
+        told = f"within ±{units.percent(error)}" if 0 < abs(value / base - 1) <= error else ""
     short = text.removesuffix(_IN_NAME.get(row.unit, "").replace(",", ""))
     beside = " ".join(filter(None, (told, word)))
     if isinstance(row, ComparisonRow) and len(row.values) == 1 and any(row.errors):
