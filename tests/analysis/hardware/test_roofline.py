@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuwatch.analysis.hardware.ceilings import Ceiling, Missing
+from gpuwatch.analysis.hardware.crosscheck import Clocks
 from gpuwatch.analysis.hardware.points import Rates, points_of
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
@@ -77,13 +78,16 @@ def test_far_below_both_is_host_bound_where_idle_time_shows_it() -> None:
 
 
 def test_far_below_both_without_idle_time_is_not_called_host_bound() -> None:
-    inefficient = of(SHEETS, flop=1.2e13, measured_bytes=3.8e11, busy=0.905).verdict
+    rates = {"flop": 1.2e13, "measured_bytes": 3.8e11, "busy": 0.905}
+    inefficient = of(SHEETS, **rates).verdict
     assert inefficient.bound == "neither" and inefficient.text == (
-        "neither compute (12 %) nor bandwidth (38 %) is full: kernels that use neither well; "
+        "neither compute (12 %) nor bandwidth (38 %) is full: its kernels use neither well; "
         "9.5 % of the time no kernel ran"
     )
+    capped = of(SHEETS, **rates, clocks=Clocks(1.0, 1.87e9, 1.98e9, None)).verdict
+    assert capped.text == f"{inefficient.text}; the clocks were held down all the time"
     small = of(flop=1e12, measured_bytes=1e10, busy=0.99, sm_activity=0.1).verdict
-    assert small.bound == "neither" and "kernels that do not fill the GPU" in small.text
+    assert small.bound == "neither" and "its kernels do not fill the GPU" in small.text
     assert "the idle time is unknown" in of(flop=1e12, measured_bytes=1e10).verdict.text
 
 

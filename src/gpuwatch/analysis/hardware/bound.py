@@ -78,7 +78,10 @@ def verdict_of(
     ]
     held = ""
     if rates.clocks is not None:
-        held = f"; the clocks were held down {units.percent(rates.clocks.held)} of the time"
+        share = units.percent(rates.clocks.held)
+        held = (
+            f"; the clocks were held down {'all' if share == '100 %' else f'{share} of'} the time"
+        )
     shares = ", ".join(filter(None, parts)) + (held if any(parts) else "")
     limit = rates.limit
     if limit is not None and rates.flop is not None and is_over(limit, rates.flop):
@@ -218,7 +221,7 @@ def _below(unused: str, held: str, rates: Rates) -> Verdict:
     if causes:
         kind = "launch- or host-bound" if rates.on_gpu else "host-bound"
         return Verdict(HOST, f"{kind}: {'; '.join(causes)}; {unused}{held}")
-    text = f"{unused}{held}: {_no_idle_cause(rates)}"
+    text = f"{unused}: {_no_idle_cause(rates)}{held}"
     return Verdict(NEITHER, text, rates.kernels)
 
 
@@ -230,15 +233,15 @@ def _no_idle_cause(rates: Rates) -> str:
     if not rates.on_gpu:
         if rates.busy is None and rates.own_cores is None:
             return f"{text}; the share of the program itself is unknown"
-        return f"operators that use neither well; {text}"
+        return f"its operators use neither well; {text}"
     active = rates.sm_activity
     if rates.busy is not None and active is not None and 1 - active >= IDLE:
         without = units.percent(1 - active)
         return (
-            f"kernels that do not fill the GPU; {without} of the multiprocessors' time was without "
+            f"its kernels do not fill the GPU; {without} of the multiprocessors' time was without "
             f"work; {text}"
         )
-    return f"kernels that use neither well; {text}"
+    return f"its kernels use neither well; {text}"
 
 
 def idle_of(rates: Rates) -> float | None:
