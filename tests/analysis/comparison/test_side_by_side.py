@@ -272,7 +272,7 @@ def test_totals_of_runs_with_other_numbers_of_steps_have_no_ratio_and_that_is_sa
     tmp_path: Path,
 ) -> None:
     def told(steps: int) -> tuple[Comparison, str]:
-        fewer = replace(one, steps=replace(one.steps, count=steps))
+        fewer = replace(one, steps=replace(one.steps, count=steps, p95_seconds=9.0))
         compared = compare([one, fewer])
         section = of_sessions_that_differ(compared, ["a", "b"])
         return compared, " ".join(map(str, section.items))

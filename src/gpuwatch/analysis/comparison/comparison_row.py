@@ -223,8 +223,8 @@ def clear_ratio(
 ) -> float | None:
     """The :func:`ratio` of single values; ``None`` too where they differ by less than their
     errors."""
-    of = ratio(row, sessions, base, at)
-    within = of is not None and at != base and abs(of - 1) <= row.error(base, at)
+    of, error = ratio(row, sessions, base, at), row.error(base, at)
+    within = of is not None and at != base and error and abs(of - 1) <= error
     return None if within else of
 
 

@@ -304,7 +304,8 @@ def _cell(
         told = _against(row.ratios[at], value, row.unit)
     if isinstance(row, ComparisonRow) and alike and base and baseline is not None and not told:
         error = row.error(baseline, at)
-        told = f"within ±{units.percent(error)}" if 0 < abs(value / base - 1) <= error else ""
+        within = error and abs(value / base - 1) <= error
+        told = f"within ±{units.percent(error)}" if within else ""
     short = text.removesuffix(_IN_NAME.get(row.unit, "").replace(",", ""))
     beside = " ".join(filter(None, (told, word)))
     if isinstance(row, ComparisonRow) and len(row.values) == 1 and any(row.errors):
