@@ -61,6 +61,18 @@ def test_no_line_is_wider_than_the_terminal_and_the_result_stays(said, columns: 
         assert all("ms/step" in line for line in lines[1:])
 
 
+def test_a_long_name_is_cut_before_the_times_go(said, tmp_path: Path) -> None:
+    name = "a-study-with-a-very-long-name-that-somebody-gave-20261129-045832"
+    (tmp_path / "kept").mkdir()
+    unnamed = shutil.ignore_patterns("labels.json")
+    shutil.copytree(KEPT / "study", tmp_path / "kept" / name, ignore=unnamed)
+    assert any(name in line for line in said(tmp_path / "kept"))
+    for columns in (80, 100):
+        head, line = said(tmp_path / "kept", columns=columns)
+        assert "elapsed" in head and "a-study-w…20261129-045832  4 finished" in line
+        assert "NO VERDICT" in line and len(line) <= columns
+
+
 def test_json_lists_sessions_and_studies_as_before(said) -> None:
     found = json.loads("\n".join(said(KEPT, "--format", "json")))
     assert len(found["sessions"]) == 5 and len(found["studies"]) == 2

@@ -135,20 +135,35 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
         return table(heads, [[row[name] for name in head] for row in rows], left=len(head))
     few = [name for name in head if name not in _FIGURES]
     least = [name for name in few if name != "started"]
-    bare = [name for name in least if name not in ("env", "elapsed")]
+    timed = [name for name in least if name != "env"]
+    bare = [name for name in timed if name != "elapsed"]
     barest = [name for name in bare if name != "command"]
-    for shown, longest in (
-        *((head, _UNBOUNDED), (head, 40), (head, 28), (head, 20), (few, 28), (few, 20), (few, 16)),
-        *((least, 20), (least, 12), (bare, 16), (bare, 12), (barest, 12)),
+    whole = (
+        (head, _UNBOUNDED),
+        (head, 40),
+        (head, 28),
+        (head, 20),
+        (few, 28),
+        (few, 20),
+        (few, 16),
+    )
+    cut_names = (*whole[2:], (least, 20), (least, 12), (timed, 12), (bare, 16), (bare, 12))
+    for first, (shown, longest) in (
+        *((_UNBOUNDED, each) for each in whole),
+        *((_NAME, each) for each in (*cut_names, (barest, 12))),
     ):
-        # The first, which commands take, is whole as long as possible.
+        # Commands take the first: it is cut before the times have to go.
         cut = [
-            [row[shown[0]], *(_cut(row[name], longest) for name in shown[1:-1]), row[shown[-1]]]
+            [
+                _cut_within(row[shown[0]], first),
+                *(_cut(row[name], longest) for name in shown[1:-1]),
+                row[shown[-1]],
+            ]
             for row in rows
         ]
         heads = [named.get(name, name) for name in shown]
         lines = table(heads, cut, left=len(shown)).splitlines()
-        if lines[0].index(shown[-1]) + _RESULT <= columns:
+        if lines[0].index(shown[-1]) + (_LEAST if shown == timed else _RESULT) <= columns:
             break
     return "\n".join(_cut(line, columns) for line in lines)
 
@@ -157,8 +172,10 @@ _FIGURES = ("MFU", "peak mem")
 """Columns that go where there is no room."""
 _OPTIONAL = ("tags", *_FIGURES)
 """Columns that only some lists have."""
-_RESULT = 22
-"""Columns that the last cell needs at least."""
+_RESULT, _LEAST = 22, 17
+"""Columns that the last cell needs at least, and before the time that a run took goes."""
+_NAME = 25
+"""Columns of a name that is cut, as wide as ``mnist-cnn-20261129-045832``."""
 _OPEN = frozenset({"queued", "starting", "running", "unknown"})
 """Statuses of runs that are not over."""
 
@@ -227,6 +244,11 @@ def _in_part(rows: list[dict[str, JSON]]) -> str:
 
 def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _cut_within(name: str, longest: int) -> str:
+    """A study's name ends with its time, which stays."""
+    return name if len(name) <= longest else f"{name[: longest - 16]}…{name[-15:]}"
 
 
 def _started(text: str) -> str:
