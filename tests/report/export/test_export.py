@@ -309,6 +309,21 @@ def test_the_ending_of_the_file_says_the_format(path: Path, cli: Cli, tmp_path: 
     assert sorted(each.name for each in out.iterdir()) == ["a.csv", "a.jsonl", "a.parquet"]
 
 
+@pytest.mark.parametrize(
+    ("name", "form", "right"),
+    [("x.xlsx", (), "x.csv"), ("x.txt", (), "x.csv"), ("x.csv", ("--format", "json"), "x.json"),
+     ("x.xlsx", ("--format", "parquet"), "x.parquet")],
+)  # fmt: skip
+def test_an_ending_that_says_another_format_is_refused_with_what_is_right(
+    path: Path, cli: Cli, tmp_path: Path, name: str, form: tuple[str, ...], right: str
+) -> None:
+    done = cli("export", path, "--what", "steps", *form, "--out", tmp_path / "out" / name, code=2)
+    ending = Path(name).suffix
+    assert f"{ending} is not the ending of {Path(right).suffix[1:]}" in done.stderr
+    assert f"gpuwatch export --what steps --out {tmp_path / 'out' / right} {path}" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_study_is_exported_by_its_folder(cli: Cli, tmp_path: Path) -> None:
     two(tmp_path / "study")
     done = cli.read("export", tmp_path / "study", "--what", "steps")

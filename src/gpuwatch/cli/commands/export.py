@@ -24,12 +24,14 @@ from gpuwatch.cli import output_file
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
+from gpuwatch.core.text import shell, to_paste
 
 if TYPE_CHECKING:
     from gpuwatch.report.export.table import Export
 
 _WHAT = ("series", "steps", "log", "events", "runs")
 _FORMATS = ("csv", "json", "parquet")
+_ENDINGS = {**{f".{form}": form for form in _FORMATS}, ".jsonl": "json"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +52,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if form == "parquet" and out is None:
         raise UsageError("Parquet is written to a file", "add --out FILE.parquet")
     output_file.check(out)
+    if out is not None:
+        _check_ending(out, form, arguments)
     if out is not None and form == "parquet" and os.path.exists(out) and not out.is_symlink():
         raise UsageError(f"{out} is not a regular file", "choose another --out")
     with contextlib.ExitStack() as stack:
@@ -101,8 +105,19 @@ def _text(form: str) -> Callable[[Export], Iterator[str]]:
 
 
 def _named(out: Path | None) -> str:
-    ending = "" if out is None else out.suffix.lower().removeprefix(".")
-    return "json" if ending == "jsonl" else ending if ending in _FORMATS else "csv"
+    return "csv" if out is None else _ENDINGS.get(out.suffix.lower(), "csv")
+
+
+def _check_ending(out: Path, form: str, arguments: argparse.Namespace) -> None:
+    """Raise ``UsageError`` if the name of ``out`` says another format than ``form``."""
+    ending = out.suffix.lower()
+    known = ending in (*_ENDINGS, ".xlsx") or (ending and arguments.format is None)
+    if known and _ENDINGS.get(ending) != form:
+        right = shell(str(out.with_suffix(f".{form}")))
+        raise UsageError(
+            f"{out}: {ending} is not the ending of {form}; known are {', '.join(_ENDINGS)}",
+            to_paste(f"export --what {arguments.what} --out {right}", arguments.session),
+        )
 
 
 def _save(out: Path, form: str, export: Export) -> None:
