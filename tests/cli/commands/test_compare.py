@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,8 @@ def test_two_studies_are_groups_that_nothing_pairs(
     study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = tmp_path / "b-study"
-    studies.recorded(other, [blocks_of(7, BARE)], {"bare": 1.1})
+    later = {at: {"start": studies.START + 1e5 + 1000 * at} for at in range(1, 9)}
+    studies.recorded(other, [blocks_of(7, BARE)], {"bare": 1.1}, options=later)
     found = compared(capsys, study, other)
     verdicts = [
         each["verdict"]
@@ -223,6 +225,8 @@ def newer(path: Path) -> Path:
     [
         (["compare", "a.gpuwatch"], "gpuwatch show a.gpuwatch"),
         (["compare", "a.gpuwatch", "missing.gpuwatch"], "no such file: missing.gpuwatch"),
+        (["compare", "a.gpuwatch", "./a.gpuwatch"], "a.gpuwatch is one session"),
+        (["compare", "b.gpuwatch", "a.gpuwatch", "again"], "again/a.gpuwatch is a copy of a.gpuw"),
         (["compare", "a.gpuwatch", "empty"], "no session in empty"),
         (["compare", "a.gpuwatch", "text.gpuwatch"], "text.gpuwatch"),
         (["compare", "a.gpuwatch", "newer.gpuwatch"], "newer"),
@@ -244,6 +248,8 @@ def test_what_cannot_be_compared_is_named_with_what_helps(
     newer(tmp_path / "newer.gpuwatch")
     (tmp_path / "text.gpuwatch").write_text("no session")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "again").mkdir()
+    shutil.copy(tmp_path / "a.gpuwatch", tmp_path / "again")
     assert says in said(capsys, *arguments, code=2)
 
 

@@ -21,7 +21,8 @@ from gpuwatch.cli.options.prices import by_device, price, price_of
 from gpuwatch.cli.rendering import FORMATS, render
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
-from gpuwatch.core.errors import UsageError
+from gpuwatch.core.errors import GpuwatchError, UsageError
+from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import to_paste
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study import study_folder
@@ -85,6 +86,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             f"{what}; a comparison takes two or more",
             f"its figures: {to_paste('show', sessions[0])}",
         )
+    _refuse_copies(sessions)
     out: Path | None = arguments.out
     if out is not None and arguments.format is None:
         raise UsageError("--out needs --format", "add --format html")
@@ -121,6 +123,18 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         with output_file.opened(out) as file:
             file.write(text.encode())
     return 0
+
+
+def _refuse_copies(sessions: list[Path]) -> None:
+    """Raise ``UsageError`` if two files are of one recording."""
+    known: dict[tuple[JSON, JSON], Path] = {}
+    for path in sessions:
+        meta: dict[str, JSON] = {}
+        with contextlib.suppress(GpuwatchError), SessionReader(path) as reader:
+            meta = reader.meta()
+        of = (mapping(meta.get("session")).get("id"), mapping(meta.get("clock")).get("unix_ns"))
+        if None not in of and (other := known.setdefault(of, path)) != path:
+            raise UsageError(f"{path} is a copy of {other}: one recording", "name one of them")
 
 
 def _price(text: str) -> tuple[str, float]:
