@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from gpuwatch.cli.interruptible import interruptible
 from gpuwatch.core import output
 from gpuwatch.core.errors import StorageError, UsageError
 
@@ -33,7 +34,7 @@ def opened(out: Path) -> Iterator[BinaryIO]:
     check(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with output.open_output(out) as file:
+        with interruptible(), output.open_output(out) as file:
             yield file
     except OSError as error:
         reason = error.strerror or error

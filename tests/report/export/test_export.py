@@ -7,6 +7,7 @@ import io
 import json
 import math
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.samples.rates import flop_of, rate_series
+from gpuwatch.cli import output_file
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.report.export import parquet
@@ -358,6 +360,16 @@ def test_an_export_that_breaks_off_leaves_nothing(path: Path, cli: Cli) -> None:
     done = cli.read("export", folder, "--what", "steps", "--out", output, code=2)
     assert "02-docker.gpuwatch is damaged" in done.stderr
     assert sorted(each.name for each in folder.iterdir()) == sorted([path.name, other.name])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_during_an_export_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    with pytest.raises(KeyboardInterrupt), output_file.opened(tmp_path / "all.csv") as file:
+        file.write(b"seconds")
+        assert any(tmp_path.iterdir()), "a file that has no name yet"
+        signal.raise_signal(number)
+    assert not any(tmp_path.iterdir())
+    assert signal.getsignal(number) is signal.SIG_DFL
 
 
 def test_a_place_that_cannot_be_written_to_is_one_clear_error(

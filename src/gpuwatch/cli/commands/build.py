@@ -15,13 +15,11 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
-import signal
 import sys
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from gpuwatch.cli.interruptible import interruptible
 from gpuwatch.core.errors import ExitCode, GpuwatchError, UsageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.text import clean
@@ -65,7 +63,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             )
     progress = TerminalProgress() if sys.stderr.isatty() else PlainProgress()
     try:
-        with _interruptible():
+        with interruptible():
             built = _docker(arguments, progress) if docker else _apptainer(arguments, progress)
     except (GpuwatchError, KeyboardInterrupt):
         progress.failed()
@@ -119,20 +117,6 @@ def _report(arguments: argparse.Namespace, built: BuiltImage) -> None:
     print("  ".join([*facts, binary(built.bytes)]))
     if built.pushed:
         print(f"pushed {built.pushed}")
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end a build cleanly, as Ctrl-C does."""
-    before = {
-        number: signal.signal(number, signal.default_int_handler)
-        for number in (signal.SIGTERM, signal.SIGHUP)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class PlainProgress:
