@@ -364,11 +364,12 @@ def test_an_export_that_breaks_off_leaves_nothing(path: Path, cli: Cli) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_during_an_export_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
-    with pytest.raises(KeyboardInterrupt), output_file.opened(tmp_path / "all.csv") as file:
+    folder = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt), output_file.opened(folder / "all.csv") as file:
         file.write(b"seconds")
-        assert any(tmp_path.iterdir()), "a file that has no name yet"
+        assert any(folder.iterdir()), "a file that has no name yet"
         signal.raise_signal(number)
-    assert not any(tmp_path.iterdir())
+    assert not any(folder.iterdir())
     assert signal.getsignal(number) is signal.SIG_DFL
 
 
