@@ -56,8 +56,11 @@ def test_text_from_outside_is_no_markup(hostile: StudyResult) -> None:
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 8 for row in rows)
 
 
-def test_a_hostile_single_run_is_no_markup(tmp_path: Path) -> None:
+def test_the_figures_of_a_single_run_have_a_head_and_a_hostile_one_is_no_markup(
+    tmp_path: Path,
+) -> None:
     one = results.one_run_each(tmp_path, ("bare",))
+    assert "| figure | value | how it was obtained |" in as_markdown(one)
     text = as_markdown(replace(one, title=results.HOSTILE))
     assert "<script" not in text.replace("\\<script", "")
 

@@ -23,6 +23,7 @@ from gpuwatch.report.text import as_text
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.plan import Part
 from tests.analysis.recorded_studies import (
+    APPTAINER,
     BARE,
     DOCKER,
     RESNET,
@@ -163,6 +164,19 @@ def test_who_else_was_on_the_gpu_and_what_was_lost_is_said_at_the_end(
         text = said(tmp_path, short=short)
         assert "was on the run's GPUs: other.py (PID 7" in text
         assert "gpu0: fallen off the bus" in text
+
+
+def test_what_several_environments_have_alike_is_one_note(tmp_path: Path) -> None:
+    torch = {at: "2.6.0" if at % 3 == 1 else "2.7.1" for at in range(1, 19)}
+    options = {at: {"facts": {"torch": version}} for at, version in torch.items()}
+    effects = {**EFFECTS, APPTAINER.label: 1.0}
+    part = blocks_of(5, BARE, DOCKER, APPTAINER)
+    recorded(tmp_path, [part], effects, options=options)
+    lines = study_text.terminal(read_study(tmp_path), short=True, columns=100).splitlines()
+    both = f"{DOCKER.label} and {APPTAINER.label}"
+    assert [line for line in lines if "torch" in line] == [
+        f"note: torch 2.6.0 in bare, 2.7.1 in {both}"
+    ]
 
 
 def test_a_study_that_was_broken_off_says_so_at_its_end(tmp_path: Path) -> None:

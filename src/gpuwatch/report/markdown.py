@@ -69,7 +69,7 @@ def _beginning(of: Document) -> Iterator[str]:
             [markdown(each.name), markdown(each.value), markdown(clean(each.note, _LONGEST_TEXT))]
             for each in of.figures
         ]
-        yield markdown_table(["", "", ""], figures, left=3) + "\n"
+        yield markdown_table(["figure", "value", "how it was obtained"], figures, left=3) + "\n"
     yield _items(of.answer)
     if isinstance(of.chart, Bars):
         yield f"{markdown(of.chart.title)}:\n"

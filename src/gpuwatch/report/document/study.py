@@ -106,7 +106,7 @@ def document(result: StudyResult) -> Document:
     """The report of ``result``: of single runs side by side, else of each question."""
     shown, _ = lettered(result)
     beside = one_by_one(result)
-    body = _beside(shown) if beside else _sections(shown)
+    body = _beside(shown) if beside else _sections(shown, result.questions)
     return replace(_head(result), sections=tuple(each for each in body if each.items))
 
 
@@ -134,7 +134,8 @@ def brief(result: StudyResult) -> Document:
         first += [sessions.brief(compared(shown), _names(shown))]
     else:
         first = [about.sweeps(shown)]
-    notes = Section("", [Sentence("", f"note: {each}") for each in cautions(shown)])
+    alike = _alike(cautions(shown), result.questions)
+    notes = Section("", [Sentence("", f"note: {each}") for each in alike])
     return replace(head, sections=tuple(each for each in (*first, notes) if each.items))
 
 
@@ -143,7 +144,7 @@ def verdict_first(result: StudyResult, more: str) -> Document:
     and only what differs. ``more`` says how to see all of it."""
     shown, _ = lettered(result)
     known = cautions(shown)
-    body = [_cautions(known, shown.questions)]
+    body = [_cautions(known, result.questions)]
     if one_by_one(result):
         body += [about.costs(each) for each in shown.questions]
         of_all, names = compared(shown), _names(shown)
@@ -172,15 +173,18 @@ def verdict_first(result: StudyResult, more: str) -> Document:
     return replace(_head(result), sections=tuple(each for each in body if each.items))
 
 
-def _cautions(told: Sequence[str], questions: Sequence[Question] = ()) -> Section:
-    """What is the same of several cells of ``questions`` in one line."""
+def _alike(told: Sequence[str], questions: Sequence[Question]) -> list[str]:
+    """``told``, what is the same of several cells of ``questions`` in one line."""
     labels = {cell.label for question in questions for cell in question.cells}
     alike: dict[str, list[str]] = {}
     for each in told:
         front, _, of = each.rpartition(" in ")
         alike.setdefault(front if of in labels else each, []).append(of if of in labels else "")
-    lines = [f"{front} in {' and '.join(of)}" if of[0] else front for front, of in alike.items()]
-    lines += [
+    return [f"{front} in {' and '.join(of)}" if of[0] else front for front, of in alike.items()]
+
+
+def _cautions(told: Sequence[str], questions: Sequence[Question] = ()) -> Section:
+    lines = _alike(told, questions) + [
         f"{cell.label}: {quantities.value_of(run)} in block {run.block} is an outlier, and kept"
         for question in questions
         for cell in question.cells
@@ -231,13 +235,14 @@ def _beside(result: StudyResult) -> Iterator[Section]:
     yield from () if alone else drawn
 
 
-def _sections(result: StudyResult) -> Iterator[Section]:
+def _sections(result: StudyResult, named: Sequence[Question]) -> Iterator[Section]:
+    """``named``: the questions with the labels that sentences keep."""
     yield about.sweeps(result)
     yield devices.devices(result)
     order = quantities.orders(result.plan)
     several = len(result.questions) > 1
     known = cautions(result, "below")
-    yield replace(_cautions(known, result.questions), folded=several)
+    yield replace(_cautions(known, named), folded=several)
     for question in result.questions:
         differs = differing.of_question(question)
         for section in (
