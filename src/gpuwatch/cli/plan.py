@@ -44,10 +44,15 @@ def announce(request: Request) -> None:
             say(f"{operator!r} goes to {words[0]} as it is; for a shell: -- {in_bash(line)}")
     if len(request.plan.runs) > 1:
         from gpuwatch.analysis.samples.steady_state import FEWEST_STEPS
+        from gpuwatch.analysis.statistics.intervals import FEWEST
 
         asked = [number(case.parameters.get("steps")) for case in cases]
         if few := [steps for steps in asked if steps is not None and steps < FEWEST_STEPS]:
             say(f"--steps {min(few):g} is too few for a verdict: {FEWEST_STEPS} are needed")
+        compared = [p for p in request.plan.parts if len(p.workloads) + len(p.environments) > 2]
+        if compared and (least := min(part.blocks or 1 for part in compared)) < FEWEST:
+            runs = f"{counted(least, 'run')} of each"
+            say(f"{runs} cannot give a verdict: {FEWEST} are needed, with --blocks {FEWEST}")
         for line in [*_parts(request.plan), _time(request, request.todo)]:
             say(line)
 

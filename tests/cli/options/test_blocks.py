@@ -64,6 +64,7 @@ def test_a_study_in_blocks_runs_as_it_was_planned(cli: Cli, tmp_path: Path) -> N
         assert began - ended >= 0.3
     assert "4 runs, 1 block after a warm-up block: bare#1, bare#2" in done.stderr
     assert "margin 0.5 %, cool-down 0.3 s, order seed 7" in done.stderr
+    assert "1 run of each cannot give a verdict: 5 are needed, with --blocks 5" in done.stderr
     assert "unknown until the first block is over: no earlier run of steps.py" in done.stderr
     turns = [line for line in done.stderr.splitlines() if line.startswith("gpuwatch: run ")]
     assert len(turns) == 4
