@@ -76,6 +76,8 @@ def test_last_alone_is_the_study_of_the_last_session(
     folder.parent.mkdir(parents=True)
     studies.recorded(folder, [blocks_of(2, BARE, DOCKER)], EFFECTS)
     assert len(compared(capsys, "last")["sessions"]) == len(compared(capsys, "a-study")["sessions"])
+    shown = said(capsys, "show")
+    assert shown.endswith("\nall figures: gpuwatch show --all 06-docke\n"), "not another last one"
 
 
 def test_the_answer_comes_first_and_fits(study: Path, capsys: pytest.CaptureFixture[str]) -> None:

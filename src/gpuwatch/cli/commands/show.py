@@ -53,7 +53,9 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     whole = arguments.all or summary.workload.get("kind") == "import"
     if arguments.format == "table" and not whole:
         first = text.as_text(short(read, given, paid, cost), terminal.columns())
-        sys.stdout.write(f"{first}\nall figures: {to_paste('show --all', arguments.session)}\n")
+        # What is the last one may be another when the hint is pasted.
+        again = summary.id[:8] if arguments.session == "last" else arguments.session
+        sys.stdout.write(f"{first}\nall figures: {to_paste('show --all', again)}\n")
         return 0
     compared = compare([summary])
     notices = [each for each in (summary.notice, read.steady.note) if each]
