@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from collections.abc import Collection
@@ -73,6 +74,25 @@ def test_every_page_in_docs_stands_in_the_index() -> None:
     index = set(_LINK.findall((ROOT / "docs/README.md").read_text(encoding="utf-8")))
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     assert pages - index == set()
+
+
+def test_no_message_refers_to_a_page_that_an_installation_does_not_have() -> None:
+    files = [
+        path
+        for room in ("src/gpuwatch", "tui", "workloads", "runners")
+        for path in (ROOT / room).rglob("*.py")
+    ]
+    found = []
+    for path in files:
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        found += [
+            f"{path.name}: {node.value}"
+            for node in nodes
+            if isinstance(node, ast.Constant) and node not in docstrings
+            if re.search(r"\bdocs/[\w-]+\.md", str(node.value))
+        ]
+    assert found == []
 
 
 def test_the_readme_has_fewer_than_900_words() -> None:

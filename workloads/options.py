@@ -298,7 +298,7 @@ def lacking(workload: str, defaults: Defaults, flags: argparse.Namespace) -> tup
     if flags.download and not defaults.downloads:
         return (
             f"--download cannot fetch data for {workload}",
-            "leave it out, and give --data what docs/workloads.md says",
+            "leave it out, and give --data a copy of your own",
         )
     if flags.data and defaults.text and os.path.isdir(flags.data):
         return (
@@ -308,7 +308,7 @@ def lacking(workload: str, defaults: Defaults, flags: argparse.Namespace) -> tup
     if flags.data and not defaults.text and os.path.isfile(flags.data):
         return (
             f"--data {flags.data} is a file, and {workload} reads a folder of its own format",
-            "see docs/workloads.md, or leave --data out for synthetic data",
+            "give --data its folder, or leave --data out for synthetic data",
         )
     batch_size = flags.batch_size or defaults.batch_size
     if batch_size and batch_size % (flags.accumulate or 1):

@@ -36,7 +36,7 @@ def definition(name: str) -> Definition:
     if not isinstance(found, Definition):
         raise UsageFailure(
             f"{path} has no workload {attribute!r}",
-            f"write {attribute} = Definition(...) there: docs/workloads.md has an example",
+            f"write {attribute} = Definition(...) there, of workloads.task",
         )
     return found
 

@@ -179,7 +179,7 @@ def undecided(documents: Iterable[Document], query: CeilingQuery) -> AmbiguousCe
             f"{len(fitting)} calibrations of {query.name} are stored ({choices}), and the run"
             f" does not report its {keys}",
             f"a `versions` line with {' and '.join(f'`{key}`' for key in unknown)}"
-            " selects one (docs/step-lines.md)",
+            " selects one (`gpuwatch run --help`)",
         )
     key = "driver" if query.kind == "gpu" else "threads"
     has = sorted({str(document.get(key)) for document in known})

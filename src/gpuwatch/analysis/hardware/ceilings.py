@@ -67,7 +67,7 @@ UNKNOWN_GPUS = "it is not known which GPUs are the run's"
 OVER_PEAK = 1.02
 """Multiple of the peak beyond which errors of the step times cannot explain a rate. (A measured
 product may be exceeded: it is only what one program reached.)"""
-_TELL_GPUS = "a `run` line with `device` and `device_uuid` names them (docs/step-lines.md)"
+_TELL_GPUS = "a `run` line with `device` and `device_uuid` names them (`gpuwatch run --help`)"
 
 
 def is_over(limit: Ceiling | None, rate: float | None) -> bool:

@@ -13,12 +13,14 @@ from gpuwatch.core.models import JSON, number
 IMPORTED = "an imported profile has no roofline: it holds no rates"
 MACHINE = "the machine alone has no roofline: no work is counted"
 
-_STEPS = "print a `step` line for every step (docs/step-lines.md)"
+_STEPS = "print a `step` line for every step (`gpuwatch run --help`)"
 _FLOP = (
     "print `count` with `flop_per_step` and `bytes_per_step` once, or `flop` and `bytes` in each "
-    "`step` line (docs/step-lines.md)"
+    "`step` line (`gpuwatch run --help`)"
 )
-_BYTES = "print `count` with `bytes_per_step`, or `bytes` in each `step` line (docs/step-lines.md)"
+_BYTES = (
+    "print `count` with `bytes_per_step`, or `bytes` in each `step` line (`gpuwatch run --help`)"
+)
 
 
 @dataclass(frozen=True)

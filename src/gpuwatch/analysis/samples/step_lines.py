@@ -16,16 +16,16 @@ NO_STEPS_YET = "no steps yet"
 NO_FULL_STEP = "no full step was reported"
 UNTIMED = (
     "the step lines tell no time but that of their arrival: print `seconds` or `monotonic_ns` "
-    "(docs/step-lines.md)"
+    "(`gpuwatch run --help`)"
 )
-SOME = "the step lines tell only some of the steps: print `count` (docs/step-lines.md)"
+SOME = "the step lines tell only some of the steps: print `count` (`gpuwatch run --help`)"
 LEAPS = (
     "the step lines tell only some of the steps, without their times: print `count` or `seconds` "
-    "(docs/step-lines.md)"
+    "(`gpuwatch run --help`)"
 )
 TOGETHER = (
     "the workload reports several steps at once without their times: print `seconds` as a list "
-    "(docs/step-lines.md)"
+    "(`gpuwatch run --help`)"
 )
 _LONGEST_REASON = 400
 

@@ -59,7 +59,7 @@ def _unknown(session: Summary) -> dict[str, str]:
     if session.steps.count:
         if not any(getattr(session.timing, f"{stage}_seconds") for stage in _STARTING):
             unknown["launch, import, first step"] = (
-                "the program prints no `started` and `startup` lines (docs/step-lines.md)"
+                "the program prints no `started` and `startup` lines (`gpuwatch run --help`)"
             )
         unknown |= {
             NAMES[key]: last.figure.reason

@@ -201,7 +201,7 @@ def _impossible(steps: Sequence[StepLine]) -> list[str]:
         f"the step lines tell {units.milliseconds(own)} of steps, though the last one ended "
         f"{units.milliseconds(age)} after the start of the run: what they print as `seconds` is "
         "not seconds, so no time of a step, "
-        "throughput or FLOP/s is right (docs/step-lines.md)"
+        "throughput or FLOP/s is right (`gpuwatch run --help`)"
     ]
 
 

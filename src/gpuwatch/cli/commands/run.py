@@ -6,6 +6,16 @@ affect the run. `gpuwatch attach` returns to it.
   gpuwatch run python train.py                                 a program of your own
   gpuwatch run resnet50 --dtype bfloat16 --steps 200           a workload that gpuwatch brings along
   gpuwatch run mnist-cnn --env bare --env docker --blocks 10   two environments, compared
+
+Programs that do not use torch report by lines on standard output, each in one write:
+
+  :::GPUWATCH {"event": "step", "step": 12, "samples": 64, "seconds": 0.0051, "loss": 0.4}
+  :::GPUWATCH {"event": "count", "flop_per_step": 4.6e9, "bytes_per_step": 3.7e8}
+  :::GPUWATCH {"event": "run", "device": "cuda", "dtype": "bfloat16", "device_uuid": ["GPU-..."]}
+
+A step line of several steps has `count`, and `seconds` as a list. It may have monotonic_ns (at its
+end), phases, flop, bytes, warmup. Other lines: started (monotonic_ns), versions (torch, threads),
+startup (import_seconds, model_seconds, first_step_seconds), epoch (epoch, loss, acc1).
 """
 
 from __future__ import annotations

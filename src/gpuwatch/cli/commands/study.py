@@ -115,7 +115,7 @@ def _given(
     try:
         return parse(text)
     except argparse.ArgumentTypeError as error:
-        raise UsageError(f"{study.name}: {name}: {error}", "see docs/studies.md") from None
+        raise UsageError(f"{study.name}: {name}: {error}", "see `gpuwatch study --help`") from None
 
 
 def _environments(part: StudyPart, given: Sequence[str] | None, most: int) -> Sequence[str]:
