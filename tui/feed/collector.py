@@ -253,7 +253,7 @@ class Collector:
         return Snapshot(
             path=str(path),
             name=name or path.stem,
-            arguments="" if labelled else command_of(workload).removeprefix(clean(name)),
+            arguments="" if labelled else command_of(workload).partition(clean(name))[2],
             environment=environment,
             elsewhere=elsewhere(path.parent),
             status=state,

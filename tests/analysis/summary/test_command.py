@@ -17,6 +17,8 @@ from gpuwatch.analysis.summary.failure import command_of
          "torch.distributed.run t.py"),
         ("sh", ["sh", "-c", "a | b"], "sh -c 'a | b'"),
         ("mine", ["/opt/mine", "--fast"], "mine --fast"),
+        ("train.py", ["env", "A=1", "B=x y", "python3", "train.py", "7"], "A=1 'B=x y' train.py 7"),
+        ("train.py", ["sh", "-c", "A=1 python3 train.py 7"], "A=1 train.py 7"),
     ],
 )  # fmt: skip
 def test_a_program_of_ones_own_is_its_script_and_arguments(

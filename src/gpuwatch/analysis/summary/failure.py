@@ -17,29 +17,31 @@ _MOST_WORDS = 100
 
 
 def command_of(workload: Mapping[str, JSON]) -> str:
-    """``train.py --bs 64`` of ``python3 src/train.py --bs 64``, ``mnist-cnn --steps 100``.
+    """``train.py --bs 64`` of ``python3 src/train.py --bs 64``, ``mnist-cnn --steps 100``,
+    ``A=1 train.py`` of ``env A=1 python3 train.py``.
 
     Quoted for a shell, and cut if it is very long.
     """
     name, arguments = clean(workload.get("name") or ""), workload.get("arguments")
     words = [str(word) for word in arguments[:_MOST_WORDS]] if isinstance(arguments, list) else []
-    quoted = [shell(word) for word in words]
+    front, behind = [], list(map(shell, words))
     if workload.get("kind") == "command":
-        quoted = _behind(name, words)
-    text = clean(" ".join([name, *quoted]), 2 * _LONGEST)
+        front, behind = _around(name, words)
+    variables = [shell(word) for word in front if re.match(r"[A-Za-z_]\w*=", word)]
+    text = clean(" ".join([*variables, name, *behind]), 2 * _LONGEST)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def _behind(name: str, command: list[str]) -> list[str]:
-    """What stands behind the program or script that ``name`` is short for, also in the one word of
-    ``sh -c``."""
+def _around(name: str, command: list[str]) -> tuple[list[str], list[str]]:
+    """What stands before and behind the program or script that ``name`` is short for, also in the
+    one word of ``sh -c``."""
     for at, word in enumerate(command):
         if name in (word, PurePath(word).name) and "=" not in word:
-            return [shell(each) for each in command[at + 1 :]]
+            return command[:at], [shell(each) for each in command[at + 1 :]]
         of_shell = rf"(?:^|[\s/'\"]){re.escape(name)}['\"]?(?=[\s;&|]|$)(.*)"
         if at and command[at - 1] == "-c" and (found := re.search(of_shell, word, re.DOTALL)):
-            return found[1].split()
-    return [shell(each) for each in command[1:]]
+            return word[: found.start()].split(), found[1].split()
+    return [], [shell(each) for each in command[1:]]
 
 
 _OUT_OF_MEMORY = re.compile(
