@@ -81,6 +81,19 @@ def test_a_name_finds_the_session_and_the_study(studies: Path, told: Told) -> No
     assert "no session 'in docker'" in told("show", "in docker", code=2)
 
 
+def test_a_name_that_several_have_is_refused_with_what_tells_them_apart(
+    studies: Path, told: Told
+) -> None:
+    for each in ("id2", "pair"):
+        told("rename", each, "fast")
+    which = f"fast may be any of 2; name one: id2, {studies / 'pair'}"
+    for command in ("show", "compare", "export", "report", "delete"):
+        assert which in told(command, "fast", code=2)
+    for each in ("id2", "pair"):
+        told("tag", each, "quick")
+    told("compare", "tag:quick", "--format", "json")
+
+
 def test_show_and_compare_say_what_was_written(studies: Path, told: Told) -> None:
     told("rename", "id0", "base")
     told("tag", "id0", "fast", "good")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gpuwatch.core import paths
@@ -104,17 +104,27 @@ def session(text: str) -> Path:
     sessions_ = sessions(text)
     if len(sessions_) == 1:
         return sessions_[0]
-    if len({path.parent for path in sessions_}) > 1:
-        named = ", ".join(_identifier(path)[:8] for path in sessions_[:3])
-        raise UsageError(f"{text} may be any of {len(sessions_)} sessions", f"name one: {named}")
+    _check_one(text, sessions_)
     raise UsageError(
         f"{text} holds {len(sessions_)} sessions",
         f"{to_paste('compare', text)}, or name one: {sessions_[0]}",
     )
 
 
+def _check_one(text: str, sessions_: Sequence[Path]) -> None:
+    """Raise ``UsageError`` if the sessions are of several folders."""
+    of = {path.parent: path for path in sessions_}
+    if len(of) > 1:
+        named = ", ".join(
+            _identifier(path)[:8] if _whole(folder)[1] else str(folder)
+            for folder, path in [*of.items()][-3:]
+        )
+        raise UsageError(f"{text} may be any of {len(of)}", f"name one: {named}")
+
+
 def sessions(text: str) -> list[Path]:
-    """All sessions that ``text`` names, or that have a tag (``tag:fast``); see :func:`session`."""
+    """All sessions of the one study or run that ``text`` names, or that have a tag (``tag:fast``);
+    see :func:`session`."""
     if not text.strip():
         raise UsageError("no session is named", "see `gpuwatch sessions`")
     path = Path(text)
@@ -149,6 +159,8 @@ def sessions(text: str) -> list[Path]:
         else:  # names of studies end with the time
             also = f"; did you mean {max(begin).name}?" if begin else ""
         raise _nothing(text, f"no session {text!r}{also}")
+    if not text.startswith("tag:"):
+        _check_one(text, sessions_)
     return sessions_
 
 
