@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from gpuwatch.cli.interruptible import interruptible
 from gpuwatch.core import output
 from gpuwatch.core.errors import StorageError, UsageError
+from gpuwatch.core.signals import interruptible
 
 
 def check(out: Path | None) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from gpuwatch.core.errors import ExitCode
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.core.processes import identify, when_ended
+from gpuwatch.core.signals import handled
 from gpuwatch.core.text import to_paste
 from gpuwatch.own_command import CAPSULE, OWN_COMMAND
 from gpuwatch.recorder.recording import Outcome, Recording
@@ -84,22 +85,13 @@ class Stop:
         return self.why is None
 
 
-@contextmanager
-def stopping_signals(stop: Stop) -> Iterator[None]:
+def stopping_signals(stop: Stop) -> AbstractContextManager[None]:
     """SIGINT, SIGTERM and SIGHUP stop the run cleanly; another, over a second later, at once."""
 
     def on_signal(number: int, _: object) -> None:
         stop.ask(signal.Signals(number).name, number)
 
-    before = {}
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or detached
-            before[number] = signal.signal(number, on_signal)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return handled(on_signal, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_to_end(

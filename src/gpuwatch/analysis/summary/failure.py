@@ -24,7 +24,7 @@ def command_of(workload: Mapping[str, JSON]) -> str:
     """
     name, arguments = clean(workload.get("name") or ""), workload.get("arguments")
     words = [str(word) for word in arguments[:_MOST_WORDS]] if isinstance(arguments, list) else []
-    front, behind = [], list(map(shell, words))
+    front, behind = list[str](), list(map(shell, words))
     if workload.get("kind") == "command":
         front, behind = _around(name, words)
     variables = [shell(word) for word in front if re.match(r"[A-Za-z_]\w*=", word)]

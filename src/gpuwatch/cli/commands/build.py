@@ -19,9 +19,9 @@ import sys
 from collections import deque
 from pathlib import Path
 
-from gpuwatch.cli.interruptible import interruptible
 from gpuwatch.core.errors import ExitCode, GpuwatchError, UsageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
+from gpuwatch.core.signals import interruptible
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import binary
 from gpuwatch.runners.image_records import BuiltImage

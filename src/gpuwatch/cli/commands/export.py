@@ -48,12 +48,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     paths = session_lookup.sessions(arguments.session)
     out: Path | None = arguments.out
-    form = arguments.format or _named(out)
+    ending = "" if out is None else out.suffix.lower()
+    form = arguments.format or _ENDINGS.get(ending, "csv")
     if form == "parquet" and out is None:
         raise UsageError("Parquet is written to a file", "add --out FILE.parquet")
     output_file.check(out)
-    if out is not None:
-        _check_ending(out, form, arguments)
+    named = ending in (*_ENDINGS, ".xlsx") or (ending and arguments.format is None)
+    if out is not None and named and _ENDINGS.get(ending) != form:
+        right = shell(out.with_suffix(f".{form}"))
+        raise UsageError(
+            f"{out}: {ending} is not the ending of {form}; known are {', '.join(_ENDINGS)}",
+            to_paste(f"export --what {arguments.what} --out {right}", arguments.session),
+        )
     if out is not None and form == "parquet" and os.path.exists(out) and not out.is_symlink():
         raise UsageError(f"{out} is not a regular file", "choose another --out")
     with contextlib.ExitStack() as stack:
@@ -102,22 +108,6 @@ def _text(form: str) -> Callable[[Export], Iterator[str]]:
     from gpuwatch.report.export import table as export
 
     return export.as_csv if form == "csv" else export.as_json_lines
-
-
-def _named(out: Path | None) -> str:
-    return "csv" if out is None else _ENDINGS.get(out.suffix.lower(), "csv")
-
-
-def _check_ending(out: Path, form: str, arguments: argparse.Namespace) -> None:
-    """Raise ``UsageError`` if the name of ``out`` says another format than ``form``."""
-    ending = out.suffix.lower()
-    known = ending in (*_ENDINGS, ".xlsx") or (ending and arguments.format is None)
-    if known and _ENDINGS.get(ending) != form:
-        right = shell(str(out.with_suffix(f".{form}")))
-        raise UsageError(
-            f"{out}: {ending} is not the ending of {form}; known are {', '.join(_ENDINGS)}",
-            to_paste(f"export --what {arguments.what} --out {right}", arguments.session),
-        )
 
 
 def _save(out: Path, form: str, export: Export) -> None:

@@ -138,28 +138,18 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
     timed = [name for name in least if name != "env"]
     bare = [name for name in timed if name != "elapsed"]
     barest = [name for name in bare if name != "command"]
-    whole = (
-        (head, _UNBOUNDED),
-        (head, 40),
-        (head, 28),
-        (head, 20),
-        (few, 28),
-        (few, 20),
-        (few, 16),
+    widths = (
+        *((head, _UNBOUNDED, 40, 28, 20), (few, 28, 20, 16), (least, 20, 12)),
+        *((timed, 12), (bare, 16, 12), (barest, 12)),
     )
-    cut_names = (*whole[2:], (least, 20), (least, 12), (timed, 12), (bare, 16), (bare, 12))
-    for first, (shown, longest) in (
-        *((_UNBOUNDED, each) for each in whole),
-        *((_NAME, each) for each in (*cut_names, (barest, 12))),
-    ):
-        # Commands take the first: it is cut before the times have to go.
+    ways = [(shown, longest) for shown, *all_ in widths for longest in all_]
+    whole = [(_UNBOUNDED, *each) for each in ways[:7]]  # until the times go
+    for first, shown, longest in (*whole, *((_NAME, *each) for each in ways[2:])):
+        # Commands take the first.
+        names = [_cut_within(row[shown[0]], first) for row in rows]
         cut = [
-            [
-                _cut_within(row[shown[0]], first),
-                *(_cut(row[name], longest) for name in shown[1:-1]),
-                row[shown[-1]],
-            ]
-            for row in rows
+            [name, *(_cut(row[other], longest) for other in shown[1:-1]), row[shown[-1]]]
+            for name, row in zip(names, rows, strict=True)
         ]
         heads = [named.get(name, name) for name in shown]
         lines = table(heads, cut, left=len(shown)).splitlines()

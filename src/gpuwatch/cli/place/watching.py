@@ -16,6 +16,7 @@ from gpuwatch.cli.place.sending import somebody_is_there
 from gpuwatch.cli.say import say
 from gpuwatch.cli.study_result import exit_code
 from gpuwatch.core.errors import ExitCode, NotAvailable, UsageError
+from gpuwatch.core.signals import handled
 from gpuwatch.core.text import to_paste
 from gpuwatch.core.units import counted
 from gpuwatch.places import capsule, load, placements, spec
@@ -212,14 +213,8 @@ def _asked_to_stop() -> Iterator[list[int]]:
             os.kill(os.getpid(), number)
         asked.append(number)
 
-    before = {
-        number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
+    with handled(on_signal, signal.SIGINT, signal.SIGTERM):
         yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _tell_end(folder: Path, known: Placement | None) -> None:
