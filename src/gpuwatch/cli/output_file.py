@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,15 @@ def check(out: Path | None) -> None:
     there = out is not None and (os.path.isfile(out) or os.path.isdir(out))
     if out is not None and there and not os.path.islink(out):
         raise UsageError(f"{out} already exists", "choose another name, or remove it")
+
+
+def write(out: Path | None, text: str) -> None:
+    """To ``out``, as :func:`opened` does, else to standard output."""
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        with opened(out) as file:
+            file.write(text.encode())
 
 
 @contextmanager

@@ -34,6 +34,13 @@ def clean(text: object, longest: int = _LONGEST) -> str:
     return "".join(_safe(character) for character in line)
 
 
+def cut(text: str, longest: int, dots: str = "…", behind: int = 0) -> str:
+    """``text`` in at most ``longest`` characters, of which the last ones are ``behind`` its cut."""
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest - behind - len(dots)]}{dots}{text[len(text) - behind :]}"
+
+
 def notification(text: str) -> str:
     """What rings a terminal and has it tell ``text`` on the desktop (OSC 9)."""
     return f"\a\x1b]9;gpuwatch: {clean(text)}\a"

@@ -12,7 +12,7 @@ from gpuwatch.analysis.comparison.effect import BETTER, WORSE
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.study import interval_plot
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.text import clean
+from gpuwatch.core.text import clean, cut
 from gpuwatch.report.document import study
 from gpuwatch.report.document.blocks import (
     CHANGED,
@@ -177,7 +177,7 @@ def _intervals(of: Intervals, columns: int) -> list[Row]:
             (each, f"axis {'muted' if each in '|:' else role}")
             for each in re.findall(r"[|:]|[^|:]+", row.axis)
         )
-        name = _cut(row.name, chart.label, "..")
+        name = cut(row.name, chart.label, "..")
         rows.append(((f"{name:{chart.label}}  ", "strong"), *drawn, (f"  {row.text}", role)))
     return [*rows, ((f"{start}{chart.scale}", "muted"),)]
 
@@ -194,10 +194,6 @@ def bars(of: Bars, width: int) -> list[str]:
         f"{bar.text:>{text}}".rstrip()
         for label, bar in zip(names, of.bars, strict=True)
     ]
-
-
-def _cut(text: str, width: int, dots: str = "\u2026") -> str:
-    return text if len(text) <= width else f"{text[: width - len(dots)]}{dots}"
 
 
 def _table(table: Table, columns: int, first: int | None) -> Iterator[Part]:
@@ -346,7 +342,7 @@ def _page(
     for number, of in enumerate(layout.rows):
         for at, (name, *cells) in enumerate(of):
             values = [
-                _cut(cells[column - 1], width) for column, width in zip(page, widths, strict=True)
+                cut(cells[column - 1], width) for column, width in zip(page, widths, strict=True)
             ]
             role = "muted" if at or not any(values) else "text"
             if len(name) > names:

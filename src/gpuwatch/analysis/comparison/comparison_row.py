@@ -97,6 +97,19 @@ def row_of(
     return ComparisonRow(group, name, unit, values, methods)
 
 
+def found_row(
+    group: str,
+    name: str,
+    unit: str,
+    found: Sequence[Any],
+    value: Callable[[Any], float | None] = lambda each: each.value,
+) -> ComparisonRow:
+    """The row of what was ``found`` in each session, ``None`` or with its method."""
+    values = tuple(None if each is None else value(each) for each in found)
+    methods = tuple(Method.UNAVAILABLE if each is None else each.method for each in found)
+    return ComparisonRow(group, name, unit, values, methods)
+
+
 def at(where: str) -> Value:
     """What is at ``where`` in a summary, such as ``steps.count``."""
 
@@ -242,10 +255,7 @@ def generation_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
     units = {name: figure.unit for figures in listed for name, figure in figures.items()}
     rows = []
     for name, unit in units.items():
-        found = [figures.get(name) for figures in listed]
-        values = tuple(None if each is None else each.value for each in found)
-        methods = tuple(Method.UNAVAILABLE if each is None else each.method for each in found)
-        rows.append(ComparisonRow(_GENERATION, name, unit, values, methods))
+        rows.append(found_row(_GENERATION, name, unit, [figures.get(name) for figures in listed]))
     return rows
 
 
@@ -346,10 +356,8 @@ def _figure_row(
     name: str, unit: str, sessions: Sequence[Summary], figure: Callable[[Efficiency], MeasuredValue]
 ) -> ComparisonRow:
     found = [figure(session.efficiency) for session in sessions]
-    values, methods = tuple(e.value for e in found), tuple(e.method for e in found)
-    return ComparisonRow(
-        "efficiency", name, unit, values, methods, errors=tuple(e.error for e in found)
-    )
+    errors = tuple(each.error for each in found)
+    return replace(found_row("efficiency", name, unit, found), errors=errors)
 
 
 def _mfu_row(
@@ -378,13 +386,8 @@ def _intensity_row(sessions: Sequence[Summary]) -> ComparisonRow:
     kinds = [each for each in points if each]
     kind = next((kind for kind in KINDS if kinds and all(kind in each for each in kinds)), None)
     chosen = [each.get(kind or "") for each in points]
-    return ComparisonRow(
-        "efficiency",
-        f"FLOP per {kind} byte" if kind else "FLOP per byte",
-        "FLOP/By",
-        tuple(None if each is None else each.intensity for each in chosen),
-        tuple(Method.UNAVAILABLE if each is None else each.method for each in chosen),
-    )
+    name = f"FLOP per {kind} byte" if kind else "FLOP per byte"
+    return found_row("efficiency", name, "FLOP/By", chosen, lambda each: each.intensity)
 
 
 def _share_row(

@@ -18,6 +18,7 @@ from gpuwatch.analysis.comparison.comparison_row import (
     at,
     clear_ratio,
     efficiency_rows,
+    found_row,
     generation_rows,
     kernel_rows,
     paid,
@@ -229,10 +230,8 @@ def _statistic_row(
     statistics: Sequence[Statistic | None],
     value: Callable[[Statistic], float | None],
 ) -> ComparisonRow:
-    values = tuple(None if each is None else value(each) for each in statistics)
-    methods = tuple(Method.UNAVAILABLE if each is None else each.method for each in statistics)
-    at_most = tuple(method is Method.BOUND for method in methods)
-    return ComparisonRow(group, name, unit, values, methods, at_most=at_most)
+    row = found_row(group, name, unit, statistics, value)
+    return replace(row, at_most=tuple(method is Method.BOUND for method in row.methods))
 
 
 def environment_facts(environment: Mapping[str, JSON]) -> dict[str, JSON]:

@@ -21,7 +21,7 @@ from gpuwatch.analysis.results import Verdict
 from gpuwatch.analysis.statistics.intervals import Interval, lower_end
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.text import clean
+from gpuwatch.core.text import clean, cut
 
 _LABEL = 28
 """Widest label in columns."""
@@ -77,7 +77,9 @@ def rows(contrasts: Sequence[tuple[str, Verdict]], width: int) -> list[str]:
     if result is None:
         return []
     label = result.label
-    drawn = [f"{_cut(e.name, label):{label}}  {e.axis}  {e.text}".rstrip() for e in result.drawn]
+    drawn = [
+        f"{cut(e.name, label, '..'):{label}}  {e.axis}  {e.text}".rstrip() for e in result.drawn
+    ]
     return [*drawn, f"{'':{label}}  {result.scale}".rstrip()]
 
 
@@ -171,10 +173,6 @@ def _text(change: Interval) -> str:
     if change.low == change.high:
         return f"{signed(change.estimate)} %"
     return change_text(change)
-
-
-def _cut(name: str, width: int) -> str:
-    return name if len(name) <= width else f"{name[: width - 2]}.."
 
 
 def _change(verdict: Verdict) -> Interval | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 
 from gpuwatch.core.models import JSON, mapping
-from gpuwatch.core.text import clean, shell
+from gpuwatch.core.text import clean, cut, shell
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, Status, signal_name
 
@@ -28,8 +28,7 @@ def command_of(workload: Mapping[str, JSON]) -> str:
     if workload.get("kind") == "command":
         front, behind = _around(name, words)
     variables = [shell(word) for word in front if re.match(r"[A-Za-z_]\w*=", word)]
-    text = clean(" ".join([*variables, name, *behind]), 2 * _LONGEST)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return cut(clean(" ".join([*variables, name, *behind]), 2 * _LONGEST), _LONGEST)
 
 
 def _around(name: str, command: list[str]) -> tuple[list[str], list[str]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,11 +116,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         text = as_text(verdict_first(result, "all figures: add --all"), terminal.columns())
     else:
         text = render(result, arguments.format or "table", columns=terminal.columns())
-    if out is None:
-        sys.stdout.write(text)
-    else:
-        with output_file.opened(out) as file:
-            file.write(text.encode())
+    output_file.write(out, text)
     return 0
 
 

@@ -8,7 +8,6 @@ each program in each environment the run nearest to the median. Measured ceiling
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,12 +29,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         path for text in arguments.session for path in session_lookup.sessions(text)
     )
     output_file.check(arguments.out)
-    rendered = render(list(sessions), arguments.format)
-    if arguments.out is None:
-        sys.stdout.write(rendered)
-        return 0
-    with output_file.opened(arguments.out) as file:
-        file.write(rendered.encode())
+    output_file.write(arguments.out, render(list(sessions), arguments.format))
     return 0
 
 

@@ -31,7 +31,7 @@ from gpuwatch.core import units
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON
-from gpuwatch.core.text import clean, document, to_paste
+from gpuwatch.core.text import clean, cut, document, to_paste
 from gpuwatch.session.in_part import RunInPart
 
 _UNBOUNDED = 10_000
@@ -145,17 +145,17 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
     ways = [(shown, longest) for shown, *all_ in widths for longest in all_]
     whole = [(_UNBOUNDED, *each) for each in ways[:7]]  # until the times go
     for first, shown, longest in (*whole, *((_NAME, *each) for each in ways[2:])):
-        # Commands take the first.
-        names = [_cut_within(row[shown[0]], first) for row in rows]
-        cut = [
-            [name, *(_cut(row[other], longest) for other in shown[1:-1]), row[shown[-1]]]
+        # Commands take the first. It ends with the time of a study, which stays.
+        names = [cut(row[shown[0]], first, behind=15) for row in rows]
+        cells = [
+            [name, *(cut(row[other], longest) for other in shown[1:-1]), row[shown[-1]]]
             for name, row in zip(names, rows, strict=True)
         ]
         heads = [named.get(name, name) for name in shown]
-        lines = table(heads, cut, left=len(shown)).splitlines()
+        lines = table(heads, cells, left=len(shown)).splitlines()
         if lines[0].index(shown[-1]) + (_LEAST if shown == timed else _RESULT) <= columns:
             break
-    return "\n".join(_cut(line, columns) for line in lines)
+    return "\n".join(cut(line, columns) for line in lines)
 
 
 _FIGURES = ("MFU", "peak mem")
@@ -230,15 +230,6 @@ def _in_part(rows: list[dict[str, JSON]]) -> str:
     if len(rows) == 1:
         return RunInPart(**rows[0]).text
     return f"{_counted(Counter(row['status'] for row in rows))}, as last reported"
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def _cut_within(name: str, longest: int) -> str:
-    """A study's name ends with its time, which stays."""
-    return name if len(name) <= longest else f"{name[: longest - 16]}…{name[-15:]}"
 
 
 def _started(text: str) -> str:

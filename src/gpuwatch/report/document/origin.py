@@ -11,7 +11,7 @@ from gpuwatch.analysis.summary.identity import device_names, unknown_gpus
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.models import mapping
-from gpuwatch.core.text import clean, shell
+from gpuwatch.core.text import clean, cut, shell
 from gpuwatch.session.study.plan import Part
 
 _MOST = 3
@@ -95,7 +95,7 @@ def _command(session: Summary) -> str:
     given = [str(each) for each in arguments] if isinstance(arguments, list) else []
     words = given if workload.get("kind") == "command" else [str(workload.get("name")), *given]
     text = clean(" ".join(map(shell, words)))
-    return text if len(text) <= _LONGEST_COMMAND else f"{text[: _LONGEST_COMMAND - 1]}\u2026"
+    return cut(text, _LONGEST_COMMAND)
 
 
 def _named(names: Iterable[str], between: str = ", ") -> str:
