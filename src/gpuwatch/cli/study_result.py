@@ -11,7 +11,7 @@ from gpuwatch.recorder.control import exit_code_of
 
 def exit_code(folder: Path) -> int:
     """The exit code of a study that is over: the highest of its runs."""
-    from gpuwatch.session.reading.reader import SessionReader
+    from gpuwatch.session.reading.reader import read_meta
     from gpuwatch.session.reading.status import State, status
     from gpuwatch.session.study.outcomes import GIVEN_UP
     from gpuwatch.session.study.study_folder import STUDY_ENDED, not_run, sessions_in
@@ -20,8 +20,7 @@ def exit_code(folder: Path) -> int:
     missing = [run_ for run_ in not_run(folder) if run_.problems[0].code not in known]
     code = ExitCode.NOT_AVAILABLE if missing else ExitCode.DONE
     for path in sessions_in(folder):
-        with SessionReader(path) as reader:
-            meta = reader.meta()
+        meta = read_meta(path)
         if status(meta, path).state not in (State.FINISHED, State.STOPPED):
             failed = mapping(meta.get("result")).get("launcher_failed")
             reason = ExitCode.NOT_AVAILABLE if failed else exit_code_of(mapping(meta.get("error")))

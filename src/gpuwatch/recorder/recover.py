@@ -18,7 +18,7 @@ from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.recording import resume
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.runners import load
-from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader, read_meta
 from gpuwatch.session.reading.status import goes_on_alone, process_id, status
 from gpuwatch.session.study import study_folder
 
@@ -70,8 +70,7 @@ def record_rest(
         raise UsageError(f"{path} needs no recorder: {state.text}", to_paste("attach", path))
     with run_folder.held(folder):
         # Meanwhile another recorder may have completed it.
-        with SessionReader(path) as reader:
-            known = reader.meta()
+        known = read_meta(path)
         if "result" in known:
             text = status(known, path).text
             raise UsageError(f"{path} needs no recorder: {text}", to_paste("show", path))

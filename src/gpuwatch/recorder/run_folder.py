@@ -21,7 +21,7 @@ from gpuwatch.core.errors import GpuwatchError, StorageError, UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.processes import ProcessId, identify
-from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.reader import read_meta
 from gpuwatch.session.reading.status import process_id
 from gpuwatch.session.writing.write_hints import write_hint
 
@@ -102,8 +102,7 @@ def _is_over(folder: Path) -> bool:
         begun = handle_of(folder).get("holder") or (folder / _LAUNCHED).exists()
         return not begun and (session is None or session.parent.is_dir())
     try:
-        with SessionReader(session) as reader:
-            meta = reader.meta()
+        meta = read_meta(session)
     except GpuwatchError:
         return False
     result = mapping(meta.get("result"))

@@ -20,11 +20,12 @@ from gpuwatch.cli.options.prices import by_device, price, price_of
 from gpuwatch.cli.rendering import FORMATS, render
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
-from gpuwatch.core.errors import GpuwatchError, UsageError
+from gpuwatch.core.errors import UsageError
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import to_paste
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study import study_folder
+from gpuwatch.session.study.estimate import known_meta
 
 if TYPE_CHECKING:
     from gpuwatch.analysis.results import StudyResult
@@ -124,9 +125,7 @@ def _refuse_copies(sessions: list[Path]) -> None:
     """Raise ``UsageError`` if two files are of one recording."""
     known: dict[tuple[JSON, JSON], Path] = {}
     for path in sessions:
-        meta: dict[str, JSON] = {}
-        with contextlib.suppress(GpuwatchError), SessionReader(path) as reader:
-            meta = reader.meta()
+        meta = known_meta(path) or {}
         of = (mapping(meta.get("session")).get("id"), mapping(meta.get("clock")).get("unix_ns"))
         if None not in of and (other := known.setdefault(of, path)) != path:
             raise UsageError(f"{path} is a copy of {other}: one recording", "name one of them")

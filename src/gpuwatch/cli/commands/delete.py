@@ -111,7 +111,7 @@ def _check(what: Removal) -> None:
         UsageError: one of its runs or its study is going on, or nothing there is gpuwatch's.
     """
     from gpuwatch.recorder.run_folder import folders_of
-    from gpuwatch.session.reading.reader import SessionReader
+    from gpuwatch.session.reading.reader import read_meta
     from gpuwatch.session.reading.status import goes_on_alone, process_id, status
     from gpuwatch.session.study.study_folder import is_held
 
@@ -134,8 +134,7 @@ def _check(what: Removal) -> None:
     for name in what.sessions:
         path = what.folder / name
         try:
-            with SessionReader(path) as reader:
-                meta = reader.meta()
+            meta = read_meta(path)
         except GpuwatchError:
             continue  # an unreadable session is not running
         recorder = process_id(meta.get("recorder"))

@@ -204,11 +204,10 @@ class _Terminal(Observer):
 
 def _failed(path: Path) -> bool:
     """Whether the workload failed after it started; a failed start has been reported already."""
-    from gpuwatch.session.reading.reader import SessionReader
+    from gpuwatch.session.reading.reader import read_meta
     from gpuwatch.session.reading.status import State, status
 
-    with SessionReader(path) as reader:
-        meta = reader.meta()
+    meta = read_meta(path)
     good = status(meta, path).state in (State.FINISHED, State.STOPPED)
     started = not mapping(meta.get("result")).get("launcher_failed")
     return not good and started and exit_code_of(mapping(meta.get("error"))) is ExitCode.RUN_FAILED

@@ -252,10 +252,9 @@ def stop(path: Path) -> str | None:
 
 
 def _meta(path: Path) -> dict[str, JSON]:
-    from gpuwatch.session.reading.reader import SessionReader
+    from gpuwatch.session.reading.reader import read_meta
 
-    with SessionReader(path) as reader:
-        return reader.meta()
+    return read_meta(path)
 
 
 def _stop_unread(folder: Path, path: Path) -> bool:

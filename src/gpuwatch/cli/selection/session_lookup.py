@@ -251,10 +251,6 @@ def _is_named(folder: Path, text: str) -> bool:
 
 
 def _identifier(path: Path) -> str:
-    from gpuwatch.session.reading.reader import SessionReader
+    from gpuwatch.session.study.estimate import known_meta
 
-    try:
-        with SessionReader(path) as reader:
-            return str((reader.meta().get("session") or {}).get("id", ""))
-    except GpuwatchError:
-        return ""
+    return str(mapping((known_meta(path) or {}).get("session")).get("id", ""))

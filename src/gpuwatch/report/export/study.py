@@ -12,7 +12,7 @@ from gpuwatch.analysis.results import Run, StudyResult
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import mapping
 from gpuwatch.report.export.table import Column, Export, Row, Value
-from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader, read_meta
 from gpuwatch.session.study.plan import read
 
 KEYS = (
@@ -124,8 +124,7 @@ def _run(session: Summary, run: Run | None) -> Row:
 
 
 def _keys(path: Path) -> tuple[Value, ...]:
-    with SessionReader(path) as reader:
-        meta = reader.meta()
+    meta = read_meta(path)
     environment = mapping(meta.get("environment")).get("label")
     folder = path.resolve().parent
     plan = read(folder)

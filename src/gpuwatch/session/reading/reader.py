@@ -496,3 +496,9 @@ class SessionReader(Validated):
         """The number ``n`` of the first step line after the warm-up, or ``None``."""
         rows = self._rows(f"SELECT n FROM step WHERE NOT {WARMUP} ORDER BY n LIMIT 1")  # noqa: S608
         return int(rows[0][0]) if rows else None
+
+
+def read_meta(path: Path) -> dict[str, JSON]:
+    """What the session at ``path`` says of itself."""
+    with SessionReader(path) as reader:
+        return reader.meta()

@@ -13,7 +13,7 @@ from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session import placement
-from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.reader import read_meta
 from gpuwatch.session.reading.status import State, process_id, status
 from gpuwatch.session.study.plan import PlannedRun, read
 
@@ -77,8 +77,7 @@ def timing(path: Path) -> Timing | None:
 def known_meta(path: Path) -> dict[str, JSON] | None:
     """What a session says of itself; ``None`` if it cannot be read."""
     try:
-        with SessionReader(path) as reader:
-            return reader.meta()
+        return read_meta(path)
     except GpuwatchError:
         return None
 

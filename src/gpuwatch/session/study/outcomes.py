@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpuwatch.core.errors import NotASession
 from gpuwatch.core.models import JSON, Problem, mapping
-from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.reader import read_meta
 from gpuwatch.session.reading.status import State, status
 from gpuwatch.session.study.estimate import cell
 from gpuwatch.session.study.plan import Plan, PlannedRun, case_label
@@ -41,8 +41,7 @@ def end_of(path: Path) -> End | None:
     Raises:
         NotASession, NewerSchema, StorageError: the session cannot be read.
     """
-    with SessionReader(path) as reader:
-        meta = reader.meta()
+    meta = read_meta(path)
     state = status(meta, path).state
     if state is State.FINISHED:
         return End.FINISHED
@@ -82,8 +81,7 @@ def meta_of(path: Path) -> dict[str, JSON] | None:
     if not path.exists():
         return None
     try:
-        with SessionReader(path) as reader:
-            return reader.meta()
+        return read_meta(path)
     except NotASession:
         return None
 
