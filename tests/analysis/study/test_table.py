@@ -103,3 +103,14 @@ def test_values_that_are_the_same_in_every_run_have_a_ratio_and_no_interval(
     rows = table(tmp_path, {at: {"real": 10.0} for at in range(1, 13)})
     real = rows["start-up and time: elapsed"]
     assert (real.ratios, real.changes) == ((1.0, 1.0), (None, None))
+
+
+def test_of_pairs_no_energy_is_left_out_for_its_error_which_is_in_their_scatter(
+    tmp_path: Path,
+) -> None:
+    gauges = {("gpu0", "hw.gpu.power"): [400.0, 800.0]}
+    rows = table(tmp_path, {at: {"gauges": gauges} for at in range(1, 13)})
+    energy, step = rows["efficiency: energy per step"], rows["steps: step time, steady mean"]
+    change, of_step = energy.changes[1], step.changes[1]
+    assert change is not None and of_step is not None and energy.ratios[1] is not None
+    assert change.estimate == pytest.approx(of_step.estimate, abs=0.01)
