@@ -103,7 +103,8 @@ async def test_first_contact(
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-async def test_new_run(fake: Fake, size: tuple[int, int]) -> None:
+async def test_new_run(fake: Fake, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]) -> None:
+    monkeypatch.chdir("/usr")  # the folder is named
     fake.finds(
         environment("bare"),
         environment("apptainer", "there is no image with the workloads here yet"),

@@ -204,7 +204,7 @@ GOOD, BAD = "$success", "$error"
 
 
 def plan_text(form: Form, answers: Answers) -> Content:
-    """What prevents a start, else the plan; below it the equivalent command line."""
+    """What prevents a start, else the plan; the equivalent command line before what may be long."""
     found, plan = obstacle(form, answers), answers.plan_for(form)
     if form.own and not form.command.strip():
         lines = [Content(problems(form)["command"])]  # a form that is empty is no mistake
@@ -217,11 +217,10 @@ def plan_text(form: Form, answers: Answers) -> Content:
     else:
         what = f"{counted(plan.runs, 'run')}: {plan.what}"
         lines = [Content.assemble(("✓ ", GOOD), (what, "bold"))]
-        lines += [Content(f"  {block}") for block in plan.order]
         takes = f"time unknown: {plan.reason}"
         if plan.seconds is not None:
             takes = f"takes {about(plan.seconds)}, by earlier runs of the same"
-        lines.append(Content(f"  {takes}"))
+        lines += [Content(f"  {line}") for line in (takes, *plan.order)]
     if not problems(form):
-        lines.append(Content(f"$ {clean(command_line(form))}"))
+        lines.insert(1, Content(f"$ {clean(command_line(form))}"))
     return Content("\n").join(lines)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import secrets
 import time
 from collections.abc import Sequence
@@ -102,7 +104,10 @@ class NewRunScreen(WidgetScreen):
             "python train.py --lr 3e-4",
             "what to run, as in a shell; → takes the rest of a command that ran before",
         )
-        self._folder = text_row("folder", "where gpuwatch was started", "where it runs")
+        here = "where gpuwatch was started, which is gone"
+        with contextlib.suppress(FileNotFoundError):
+            here = os.getcwd()
+        self._folder = text_row("folder", here, "where it runs, if not there")
         self._variables = text_row(
             "variables", "OMP_NUM_THREADS=8 ...", "its environment variables: NAME=VALUE ..."
         )

@@ -155,6 +155,20 @@ async def test_a_command_of_before_is_suggested_and_further_options_reach_its_st
     ]
 
 
+async def test_the_form_names_the_folder_it_was_opened_in_even_one_that_is_gone(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/usr")
+    async with running(NewRunScreen) as (_, pilot):
+        await shows(pilot, "folder          /usr ")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    async with running(NewRunScreen) as (_, pilot):
+        await shows(pilot, "where gpuwatch was started, which is gone")
+
+
 async def test_the_folder_and_variables_of_a_command_reach_its_start(
     session: Make, fake: Fake, tmp_path: Path
 ) -> None:

@@ -95,10 +95,10 @@ def test_the_plan_says_what_would_run_for_how_long_and_by_which_command() -> Non
     known = answers(form, what="gcn in bare, docker", order=blocks, seconds=300.0)
     assert plan_text(form, known).plain.splitlines() == [
         "✓ 1 run: gcn in bare, docker",
+        "$ gpuwatch run gcn --blocks 10 --order-seed 3",  # in sight, however long the rest
+        "  takes about 5 min, by earlier runs of the same",
         "  warm-up: bare, docker",
         "  block 1: docker, bare",
-        "  takes about 5 min, by earlier runs of the same",
-        "$ gpuwatch run gcn --blocks 10 --order-seed 3",
     ]
     unknown = answers(form, what="gcn in bare", reason="no earlier run of gcn")
     assert "  time unknown: no earlier run of gcn" in plan_text(form, unknown).plain
