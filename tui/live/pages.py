@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuwatch.analysis.hardware.kernels import all_tables, short_name
-from gpuwatch.analysis.hardware.profile import Cell, Table, source, title
+from gpuwatch.analysis.hardware.profile import TITLES, Cell, Table, source
 from gpuwatch.analysis.ranks.levels import LEVELS, level
 from gpuwatch.core.models import number
 from gpuwatch.core.text import clean
@@ -177,7 +177,7 @@ def _kernels(table: Table, width: int) -> list[Row]:
         f"{_KERNEL_COLUMNS[column][0]:>{_KERNEL_COLUMNS[column][1]}}" for column in shown
     )
     rows: list[Row] = [
-        ((f" {clean(title(table))}", "strong"),),
+        ((f" {TITLES.get(table.name) or clean(table.name)}", "strong"),),
         ((f"{head}  {(name or '').lower()}", "muted"),),
     ]
     for cells in _sorted(table):

@@ -403,8 +403,9 @@ class LiveScreen(TimeTravel, Stopping):
     def action_kernels(self) -> None:
         if self.snapshot is not None:
             from gpuwatch.tui.live.pages import kernel_rows
+            from gpuwatch.tui.widgets.page import KERNELS
 
-            self._open_page("kernels", kernel_rows, self.snapshot)
+            self._open_page(KERNELS, kernel_rows, self.snapshot)
 
     def action_compare(self) -> None:
         """Compare the study, if the run has ended or the study has other sessions."""

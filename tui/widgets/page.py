@@ -126,6 +126,8 @@ _SOURCE = 58
 """First column of the source, plus one."""
 _MAX_ROWS = 6
 """Most rows of a source or a reason; foreign files may contain long ones."""
+KERNELS = "kernels"
+"""The page that is of no moment."""
 _POLL_SECONDS = 0.5
 """Time between two checks for a newer snapshot."""
 
@@ -326,9 +328,12 @@ class SnapshotPage(PageScreen):
             self.paint()
 
     def _title(self) -> str:
-        """``every number at 1:40, 0:08 ago``, in session time; of a machine ``now``."""
+        """``every number at 1:40, 0:08 ago``, in session time; of a machine ``now``; of what is
+        over ``of the run``, as a profile always is."""
         shown = self._shown
-        if shown.machine_only and shown.goes_on and shown.replay is None:
+        if self._what == KERNELS or (not shown.goes_on and shown.replay is None):
+            return f"{self._what} of the run"
+        if shown.machine_only and shown.replay is None:
             return f"{self._what} now"
         moment = age_text(shown)
         return f"{self._what} at {clock_time(shown.seconds)}" + (f", {moment}" if moment else "")

@@ -339,7 +339,7 @@ def _count(value: JSON) -> int | None:
 
 
 TITLES = {
-    FAMILIES: "what they do, by their names",
+    FAMILIES: "what the kernels do, by their names",
     **TABLES,
     COUNTERS: "kernels by hardware counters",
 }
