@@ -160,23 +160,21 @@ def kernel_difference_rows(sides: Sides, sentences: Sequence[str], width: int) -
     rows: list[Row] = [((f" {clean(second.label)} against {clean(first.label)}", "strong"),)]
     for text in sentences:
         rows += wrapped(text, width, mark="·", role="text")
+    lacking: dict[str, list[Side]] = {}
     for side in sides:
-        rows += _about(side, width)
+        if side.profile is not None and _has(side):
+            rows += wrapped(f"{clean(side.label)}: {source(side.profile)}", width)
+        else:
+            lacking.setdefault(side.why_none[0], []).append(side)
+    for why, alike in lacking.items():
+        labels = " and ".join(clean(side.label) for side in alike)
+        rows += wrapped(f"{labels}: {why}", width, mark="!", role="text")
+        for hint in dict.fromkeys(side.why_none[1] for side in alike):
+            rows += wrapped(hint, width, mark="→", role="text") if hint else []
     per_step = all(side.profile is not None and side.profile.steps for side in sides if _has(side))
     for name in _table_names(sides):
         rows += [(("", "text"),), *_table(name, sides, width, per_step=per_step)]
     return rows
-
-
-def _about(side: Side, width: int) -> list[Row]:
-    """The tool and its steps, or why there is no profile, with a hint."""
-    label = clean(side.label)
-    profile = side.profile
-    if profile is None or not _has(side):
-        why, hint = side.why_none
-        rows = wrapped(f"{label}: no profile: {why}", width, mark="!", role="text")
-        return rows + (wrapped(hint, width, mark="→", role="text") if hint else [])
-    return wrapped(f"{label}: {source(profile)}", width)
 
 
 def _has(side: Side) -> bool:

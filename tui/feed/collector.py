@@ -289,7 +289,7 @@ class Collector:
             tally=self._study.tally,
             picked=None if metric is None else picked_of(metric, devices, sources),
             metrics=metrics,
-            earlier=self._compared(earlier, live=state.live) if view.earlier else "",
+            earlier=self._compared(earlier) if view.earlier else "",
             shares=self._steps.shares(self.meta),
             ranks=self._ranks.now(shown, t, self._devices, self._series, self._processes),
             # The other runs and the comparison are known for the present only.
@@ -321,10 +321,10 @@ class Collector:
     def _earlier(self) -> Earlier | None:
         return earlier_of(self.reader.path, self.meta)
 
-    def _compared(self, earlier: Earlier | None, *, live: bool) -> str:
+    def _compared(self, earlier: Earlier | None) -> str:
         if earlier is None:
             return f"no finished run of this command before it in {self.reader.path.parent.parent}"
-        return earlier.compared(self._steps.newest_timed()[::-1], live=live)
+        return earlier.compared(self._steps.newest_timed()[::-1])
 
     @property
     def end(self) -> int:

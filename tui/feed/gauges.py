@@ -442,7 +442,7 @@ class Earlier:
             values.append(_mean([self.rows[place]]) if known else None)
         return tuple(values)
 
-    def compared(self, timed: Sequence[StepRow], *, live: bool) -> str:
+    def compared(self, timed: Sequence[StepRow]) -> str:
         """How the newest timed lines compare with the same steps of this run, without a verdict."""
         whole = [row for row in timed if row.seconds]
         first, last = (whole[0].step - whole[0].count, whole[-1].step) if whole else (0, 0)
@@ -451,11 +451,9 @@ class Earlier:
         if now is None or then is None:
             return f"the run of {self.began} has no times of these steps"
         word = "slower" if now > then else "faster"
-        far = " so far" if live else ""
         return (
-            f"{percent(abs(now / then - 1))} {word}{far} than on {self.began}: "
-            f"{milliseconds(now)} a step, then {milliseconds(then)}, "
-            f"steps {first + 1:,} to {last:,}"
+            f"{milliseconds(now)} a step, {percent(abs(now / then - 1))} {word} than "
+            f"{milliseconds(then)} on {self.began}, steps {first + 1:,} to {last:,}"
         )
 
 

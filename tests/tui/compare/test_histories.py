@@ -289,4 +289,4 @@ async def test_of_sessions_that_cannot_be_read_every_page_says_so(tmp_path: Path
         await pilot.press("h")
         await until(pilot, lambda: screen_text(app).count("is not a gpuwatch") == 2)
         await pilot.press("escape", "k")
-        await shows(pilot, "2 02-docker: no profile: ")
+        await shows(pilot, " ! 2 02-docker: ")
