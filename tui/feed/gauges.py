@@ -300,7 +300,7 @@ def _with_scale(gauge: Gauge, sources: Sources) -> Gauge:
     if gauge.ceiling is not None and _CEILING_SHARE * gauge.ceiling <= most <= gauge.ceiling:
         top = gauge.ceiling
     sources.scales[key] = max(sources.scales.get(key, 0.0), top)
-    return replace(gauge, scale=sources.scales[key] or 1.0)
+    return replace(gauge, scale=sources.scales[key])
 
 
 def _logarithmic(gauge: Gauge) -> Gauge:

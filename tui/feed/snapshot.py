@@ -101,7 +101,7 @@ class Gauge:
     """Value of a full bar in ``unit``; ``None``: unknown."""
     history: tuple[float | None, ...]
     scale: float
-    """End of the history's scale in ``unit``; not a ceiling."""
+    """End of the history's scale in ``unit``, not a ceiling; 0: nothing above 0 is known."""
     floor: float = field(default=0.0, kw_only=True)
     """Start of that scale; above 0 the scale is logarithmic."""
     ghost: tuple[float | None, ...] = field(default=(), kw_only=True)

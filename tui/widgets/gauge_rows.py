@@ -280,12 +280,12 @@ def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
             rows[above + index].add(f" {text}", "muted")
         return rows
     history: Sequence[float | None] = gauge.history
-    top, bottom = gauge.scale, "0"
+    top, bottom = gauge.scale or 1.0, "0" if gauge.scale or _has_history(gauge) else ""
     if gauge.floor:
         history = [None if each is None else log(each / gauge.floor) for each in history]
         top, bottom = log(top / gauge.floor), scale_end(gauge.floor, gauge.unit, LABEL)
     drawn = area(history, top, height)
-    top_label = scale_end(gauge.scale, gauge.unit, LABEL)
+    top_label = scale_end(gauge.scale, gauge.unit, LABEL) if gauge.scale else ""
     mark = _ceiling_row(gauge, height)
     for index, row in enumerate(rows):
         label = top_label if index == 0 else bottom if index == height - 1 else ""

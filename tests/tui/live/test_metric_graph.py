@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from ..snapshots_of import snapshot_of, texts
 
 Make = Callable[..., Path]
 GIB = 1024**3
+COPY = Path(__file__).parents[2] / "data/h200/copy.gpuwatch"
 
 
 def picked(path: Path, key: str, **view: object) -> Gauge:
@@ -45,6 +47,20 @@ async def test_m_goes_through_every_metric_of_the_session_and_then_to_none(sessi
         await shows(pilot, f"\n {title_of(keys[-1])} ")
         await pilot.press("escape")
         await until(pilot, lambda: screen_text(app) == before)
+
+
+def test_a_graph_of_what_is_not_known_has_no_scale_and_one_of_zeros_no_top(session: Make) -> None:
+    gauge = picked(session(), "step time")
+
+    def labels(value: float | None) -> list[str]:
+        known = replace(gauge, history=(value,) * 5, scale=gauge.scale if value else 0.0)
+        return [row[28:34].strip() for row in texts(gauge_rows(known, 3, 80))]
+
+    assert labels(0.005) == ["10ms┤", "│", "0┤"]
+    assert labels(0.0) == ["│", "│", "0┤"]
+    assert labels(None) == ["│", "│", "│"]
+    copy = snapshot_of(COPY)
+    assert copy.gauges[2].reading.value == 0 and copy.gauges[2].scale == 0
 
 
 def test_a_loss_that_falls_by_far_has_a_logarithmic_scale(session: Make) -> None:
