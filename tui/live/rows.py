@@ -221,6 +221,10 @@ def event_columns(events: Sequence[EventRow], t: int, shown: Window) -> frozense
     return frozenset(columns)
 
 
+_PART, _MIXED = 6, "steps and evaluations"
+"""Least columns of a part on average; below it steps and evaluations are one."""
+
+
 def parts_row(parts: Sequence[Part], shown: Window, width: int) -> list[Line]:
     """A row below the time axis with the names of the run's parts; none, if there is but one, or
     room for no name."""
@@ -231,6 +235,8 @@ def parts_row(parts: Sequence[Part], shown: Window, width: int) -> list[Line]:
             for t in (start, end)
         )
         names[first:last] = [name] * (last - first)
+    if len(list(groupby(names))) * _PART > shown.columns:
+        names = [_MIXED if name in ("steps", "evaluation") else name for name in names]
     row, drawn, named = Line(width).to(width - shown.columns), 0, False
     for name, columns in groupby(names):
         length = len(list(columns))

@@ -57,6 +57,13 @@ def test_a_part_is_named_where_its_name_fits_and_one_alone_is_not() -> None:
     assert parts_row(parts[2:], shown, 94) == []
 
 
+def test_many_evaluations_are_told_as_one_part_with_the_steps_between() -> None:
+    parts = [("start-up", 0.0, 20.0), ("steps", 20.0, 60.0)]
+    parts += [("evaluation", float(at), at + 1.0) for at in range(22, 60, 2)]
+    (row,) = texts(parts_row(parts, Window(0, 60, 60), 94))
+    assert row.strip() == "start-up ──────────│steps and evaluations ─────────────────│"
+
+
 def test_the_loss_is_drawn_unasked_where_the_gauges_keep_their_digits(session: Make) -> None:
     path = session()
     assert "\n Loss " in page_text(path, (200, 60))
