@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from codecs import charmap_decode
 from collections.abc import Sequence
 from functools import lru_cache
@@ -28,9 +29,10 @@ def pad(text: str, width: int, align: str = "<") -> str:
 
 
 def wrap(text: str, width: int, lines: int) -> list[str]:
-    """``text`` in at most ``lines`` lines of ``width`` cells, broken at spaces if possible."""
+    """``text`` in at most ``lines`` lines of ``width`` cells, broken at spaces if possible, but not
+    before a per cent sign."""
     rows: list[str] = []
-    words = text.split()
+    words = re.findall(r"\S+(?: %\S*)?", text)
     current = ""
     for word in words:
         joined = f"{current} {word}" if current else word

@@ -111,6 +111,7 @@ def test_wrap_breaks_long_words_and_says_that_something_is_missing() -> None:
     assert wrap("one two three", 7, 3) == ["one two", "three"]
     assert wrap("x" * 10, 4, 2) == ["xxxx", "xxx…"]
     assert wrap("", 4, 2) == []
+    assert wrap("bound (1.6 %) now", 11, 3) == ["bound", "(1.6 %) now"]
 
 
 def test_clean_removes_what_a_terminal_would_obey() -> None:
