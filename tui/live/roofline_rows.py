@@ -1,7 +1,7 @@
 """The roofline as rows of text: FLOP/s over FLOP per byte, both logarithmic.
 
-The roof of the run's data type is heavy, others are light. A filled mark is the last minute, an
-open one all timed steps. Every mark and line has a label.
+The roof of the run's data type is heavy; where that is not known, all are light. A filled mark
+is the last minute, an open one all timed steps. Every mark and line has a label.
 """
 
 from __future__ import annotations
@@ -141,10 +141,9 @@ def _plot(
     if plane is None:
         return _message("no ceiling and no point is known", width)
     cells = [[(" ", "text")] * columns for _ in range(height)]
-    own = roofline.data_type
-    # The run's own roof is drawn last, over the others.
-    for ceiling in sorted(roofline.compute, key=lambda roof: roof.name == own):
-        _roof(cells, plane, ceiling.value, roofline.bandwidth, ceiling.name == own)
+    for ceiling in roofline.compute:
+        own = ceiling.name == roofline.data_type
+        _roof(cells, plane, ceiling.value, roofline.bandwidth, own)
     if not roofline.compute:
         _roof(cells, plane, None, roofline.bandwidth, True)
     for mark, point in points:
@@ -213,18 +212,19 @@ def _roof(
 def _names(roofline: Roofline, plane: Plane, width: int) -> Mapping[int, tuple[str, str]]:
     """Names of the roofs by row; they move down if they would overlap."""
     names: dict[int, tuple[str, str]] = {}
-    own = roofline.data_type
     groups: dict[tuple[float, str], list[str]] = {}
     for ceiling in roofline.compute:
         groups.setdefault((ceiling.value, ceiling.kind), []).append(ceiling.name)
-    # The name of the run's own roof is placed first.
-    for (value, kind), types in sorted(groups.items(), key=lambda item: own not in item[1]):
+    for (value, kind), types in groups.items():
         row = max(0, plane.row(value))
         free = next((at for at in range(row, plane.rows - 1) if at not in names), None)
         if free is not None:
             label = f"{'/'.join(_SHORT.get(name, name) for name in types)} {kind}"
             size = "".join(si_parts(value, ""))
-            names[free] = (fit(f"{size} {label}", width), "strong" if own in types else "muted")
+            names[free] = (
+                fit(f"{size} {label}", width),
+                "strong" if roofline.data_type in types else "muted",
+            )
     bandwidth = roofline.bandwidth
     last = next((at for at in range(plane.rows - 1, -1, -1) if at not in names), None)
     if bandwidth is not None and last is not None:

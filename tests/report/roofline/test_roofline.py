@@ -127,6 +127,8 @@ def test_ceilings_of_several_runs_say_whose_they_are() -> None:
     assert "measured copy, 2.90 TB/s (of 2)" in found
     # Of both runs, and of no other data type than theirs.
     assert "bfloat16: measured product, 800 TFLOP/s\n" in found and "float32" not in found
+    assert "float32" not in text([roofline()]), "nor of one run"
+    assert "float32" in text([replace(roofline(), data_type=None)])
     assert "\n1 first: " in found and "\n2 other: " in found
 
 
@@ -142,6 +144,7 @@ def under(label: str, known: dict[str, Ceiling], **rates: float) -> Roofline:
 
 CROWDED = {
     "near slopes": two_runs(),
+    "of no known type": [replace(under("run", MANY_TYPES, flop=4e12, bytes=8e10), data_type=None)],
     "all three kinds of bytes": [
         under(
             "run",
@@ -189,12 +192,18 @@ def test_no_label_of_the_picture_lies_over_another_or_beyond_the_plot(crowd: str
     over = [(a, b) for a, b in combinations(boxes, 2) if overlap(boxes[a], boxes[b])]
     assert not over
     drawn = list(ElementTree.fromstring(picture))
-    lines = [each for each in drawn if each.get("class") == "roof"]
+    lines = [
+        [float(each.get(key, 0)) for key in ("x1", "y1", "x2", "y2")]
+        for each in drawn
+        if each.get("class") in ("roof", "slope")
+    ]
     struck = [
         told
         for told, box in boxes.items()
-        for x1, y, x2 in ([float(line.get(key, 0)) for key in ("x1", "y1", "x2")] for line in lines)
-        if overlap(box, (x1, y, x2, y))
+        for x1, y1, x2, y2 in lines
+        for at in range(500)
+        for x, y in [(x1 + (x2 - x1) * at / 500, y1 + (y2 - y1) * at / 500)]
+        if overlap(box, (x, y, x, y))
     ]
     assert not struck
     marks = [each for each in drawn if each.get("class") == "point"]

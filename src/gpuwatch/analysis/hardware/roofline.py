@@ -47,9 +47,10 @@ class Roofline:
 
     @property
     def compute(self) -> tuple[Ceiling, ...]:
-        """The compute ceilings in FLOP/s, highest first."""
-        ceilings = (ceiling for ceiling in self.ceilings.values() if ceiling.unit == "FLOP/s")
-        return tuple(sorted(ceilings, key=lambda ceiling: -ceiling.value))
+        """The ceiling of the run's data type; all in FLOP/s, highest first, where it has none."""
+        own = self.ceilings.get(self.data_type or "")
+        every = (ceiling for ceiling in self.ceilings.values() if ceiling.unit == "FLOP/s")
+        return (own,) if own else tuple(sorted(every, key=lambda ceiling: -ceiling.value))
 
     def share_of_roof(self, point: Point) -> str | None:
         """``39 % of the roof there, 299 TFLOP/s``: how far up to the lower roof a point is;

@@ -111,15 +111,13 @@ def numbered(numbers: Sequence[int], label: str) -> str:
 def _roofs(
     rooflines: Sequence[Roofline], numbers: Sequence[tuple[int, ...]], *, slope: bool
 ) -> tuple[Roof, ...]:
-    """Distinct ceilings, highest first; ceilings with the same text are merged.
-
-    With several runs, each contributes only the ceiling of its own data type, if that is known.
-    """
+    """Distinct ceilings, highest first; ceilings with the same text are merged."""
     of_text: dict[str, list[tuple[Ceiling, tuple[int, ...]]]] = {}
     for each, of_run in zip(rooflines, numbers, strict=True):
         if not of_run:
             continue
-        for ceiling in _ceilings(each, alone=len(rooflines) == 1, slope=slope):
+        bandwidth = (each.bandwidth,) if each.bandwidth else ()
+        for ceiling in bandwidth if slope else each.compute:
             if _drawable(ceiling.value):
                 # The label has the name of the data type already.
                 kind = ceiling.text.replace(f"{ceiling.name} ", "")
@@ -134,13 +132,6 @@ def _roofs(
         covered = () if set(points) == everything else tuple(points)
         roofs.append(Roof(names, ceilings[0][0].value, text, doubt, covered))
     return tuple(sorted(roofs, key=lambda roof: -roof.value))
-
-
-def _ceilings(of: Roofline, *, alone: bool, slope: bool) -> Sequence[Ceiling]:
-    if slope:
-        return [of.bandwidth] if of.bandwidth else []
-    own = of.ceilings.get(of.data_type or "")
-    return of.compute if alone or own is None else [own]
 
 
 def _drawable(value: float) -> bool:

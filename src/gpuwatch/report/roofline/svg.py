@@ -21,6 +21,7 @@ _LONGEST = 98
 _SIDE = 9
 """Pixels from a point's centre to the edge of its mark, with a margin."""
 _MOST_RUNS = 12
+_PIECES = 100
 Box = tuple[float, float, float, float]
 """Left, top, right and bottom, in pixels."""
 
@@ -107,7 +108,10 @@ def _drawn(frame: Frame) -> list[str]:
     room = _LabelRoom(
         (_LEFT, _TOP, right, _TOP + _HEIGHT),
         [(x - _SIDE, y - _SIDE, x + _SIDE, y + _SIDE) for x, y in points],
-        [(x, y - 1, right, y + 1) for x, y in flats],
+        [
+            *((x, y - 1, right, y + 1) for x, y in flats),
+            *(box for _, ends in slopes for box in _along(*ends)),
+        ],
     )
     labels = [
         _label(room, f"{at} {point.method.value}", [(x + _SIDE + 2, y + 5)])
@@ -139,6 +143,14 @@ def _ends(frame: Frame, slope: Roof) -> tuple[float, float, float, float] | None
         *(_x(frame, low), _y(frame, low * slope.value)),
         *(_x(frame, high), _y(frame, high * slope.value)),
     )
+
+
+def _along(x: float, y: float, end_x: float, end_y: float) -> Iterator[Box]:
+    """The parts of a rising line, each with room for little else."""
+    across, up = (end_x - x) / _PIECES, (y - end_y) / _PIECES
+    for at in range(_PIECES):
+        low = y - up * at
+        yield x + across * at, low - up, x + across * (at + 1), low
 
 
 def _label(
