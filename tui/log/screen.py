@@ -182,8 +182,10 @@ class LogScreen(WidgetScreen):
         self._say("")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A key is a letter while a search is written."""
-        return action != "search" or not self._line.display
+        """A key is a letter while a search is written; matches are of a search."""
+        return (
+            not self._line.display if action == "search" else action != "hit" or bool(self._query)
+        )
 
     def action_stream(self, number: int) -> None:
         self._note = ""
@@ -208,11 +210,11 @@ class LogScreen(WidgetScreen):
             self._field.write(self._last_query)
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
-        self.on_field_left()
         if message.value:
             self._query = self._last_query = self._view.wanted = message.value
-            if self._end is not None:
-                self._search()
+        self.on_field_left()
+        if message.value and self._end is not None:
+            self._search()
 
     def _search(self) -> None:
         """Go to the first match from the top of the view on."""
@@ -229,9 +231,7 @@ class LogScreen(WidgetScreen):
 
     def action_hit(self, by: int) -> None:
         """Go to the next or the previous match; the first follows the last."""
-        if not self._query:
-            self._say("search with / first")
-        elif self._hits:
+        if self._hits:
             hit, hits = self._view.hit, self._hits
             at = bisect_right(hits, hit) if by > 0 else bisect_left(hits, hit) - 1
             self._view.go_to(hits[at % len(hits)])
@@ -256,6 +256,7 @@ class LogScreen(WidgetScreen):
             return
         self._query = self._view.wanted = ""
         self._view.hit = -1
+        self.refresh_bindings()
         self._show_lines(end=self._follow)
 
     def action_close(self) -> None:

@@ -87,10 +87,10 @@ async def test_a_run_that_is_over_is_read_from_its_end_by_keys_wheel_and_stream(
 
 async def test_a_search_goes_to_its_matches_and_marks_them(tmp_path: Path) -> None:
     async with log(_log(tmp_path / "a.gpuwatch")) as (app, pilot):
-        await pilot.press("n")
-        await shows(pilot, "search with / first")
+        assert "next match" not in screen_text(app)
         await pilot.press("home", "slash", *"epoch", "enter")
         await shows(pilot, "“epoch”: 1 of 6 matching lines")
+        await shows(pilot, "n next match")
         await pilot.press("n")
         await shows(pilot, "2 of 6 matching lines")
         assert "▸" in next(row for row in screen_text(app).splitlines() if "line 50 " in row)
