@@ -18,7 +18,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import percent, quantity, scale_label, si, si_parts
 from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.live.rows import Options
+from gpuwatch.tui.live.rows import Options, event_rows
 from gpuwatch.tui.widgets.gauge_rows import longest_fitting
 from gpuwatch.tui.widgets.head_rows import title_row
 from gpuwatch.tui.widgets.line import Line, filled, fit, marked_rows, wrap
@@ -91,7 +91,8 @@ def roofline_rows(snapshot: Snapshot, options: Options, width: int, height: int)
         points.append((LIVE, "last minute", minute))
     points.append((STEADY, snapshot.roofline.period, steady))
     rows += [_legend(mark, name, roofline, width) for mark, name, roofline in points]
-    foot = _verdict(main, width)
+    told = event_rows(snapshot, options, width, 2) if options.message else ()
+    foot = [*_verdict(main, width), *told]
     space = height - len(rows) - len(foot)
     if space >= 5:
         drawn = [

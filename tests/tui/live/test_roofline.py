@@ -80,6 +80,19 @@ async def test_it_is_computed_only_while_it_is_looked_at(session: Make) -> None:
         assert app.screen is screen
 
 
+async def test_its_footer_has_no_key_of_the_gauges_and_it_says_what_a_key_did(
+    session: Make,
+) -> None:
+    async with live(session(), (160, 50)) as (app, pilot):
+        assert "z zoom" in screen_text(app) and "m metric" in screen_text(app)
+        await pilot.press("o")
+        await shows(pilot, "● last minute")
+        await until(pilot, lambda: "z zoom" not in screen_text(app))
+        assert "m metric" not in screen_text(app) and "l log" in screen_text(app)
+        await pilot.press("left_square_bracket")
+        await shows(pilot, "» the session has no events")
+
+
 async def test_it_moves_on_while_the_run_does_and_is_held_by_space(session: Make) -> None:
     async with live(session()) as (app, pilot):
         await pilot.press("o", "space")

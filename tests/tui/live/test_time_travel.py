@@ -144,6 +144,9 @@ async def test_a_run_that_goes_on_is_held_and_looked_back_at(going: Path) -> Non
     async with live(going, (120, 40)) as (app, pilot):
         await pilot.press("space")
         await shows(pilot, "view paused")
+        await pilot.resize_terminal(80, 24)
+        await shows(pilot, "space go on")  # it is the way out, and has room everywhere
+        await pilot.resize_terminal(120, 40)
         await pilot.press("left")
         await shows(pilot, " ago")
         assert "paused" not in screen_text(app)
