@@ -20,6 +20,7 @@ from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.widgets.base_screen import CanvasScreen
 from gpuwatch.tui.widgets.head_rows import trouble_rows
 from gpuwatch.tui.widgets.line import Line, wrap
+from gpuwatch.tui.widgets.page import SCROLLING
 
 if TYPE_CHECKING:
     from gpuwatch.analysis.study.read import Read
@@ -51,7 +52,8 @@ class CompareScreen(CanvasScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "back", "back"),
-        Binding("a", "whole", "all", tooltip="all figures, or only what differs"),
+        Binding("a", "whole", "all", tooltip="all figures"),
+        Binding("a", "brief", "less", tooltip="only what differs"),
         Binding("h", "histories", "histories", tooltip="histories of the runs"),
         Binding("k", "kernels", "kernels", tooltip="kernels of the profiles, with the difference"),
         Binding("e", "export", "export", tooltip="write the report: a page for a browser"),
@@ -59,10 +61,7 @@ class CompareScreen(CanvasScreen):
         Binding("left", "shift(-1)", "column before", show=False),
         Binding("down", "scroll_by(1)", "down", show=False),
         Binding("up", "scroll_by(-1)", "up", show=False),
-        Binding("pagedown,space", "scroll_by(15)", "page down", show=False),
-        Binding("pageup", "scroll_by(-15)", "page up", show=False),
-        Binding("home", "scroll_by(-1000000)", "first row", show=False),
-        Binding("end", "scroll_by(1000000)", "last row", show=False),
+        *SCROLLING[2:],  # k is of the kernels
     ]
 
     def __init__(
@@ -218,9 +217,15 @@ class CompareScreen(CanvasScreen):
         self._row += by
         self._say("")
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return {"whole": not self._whole, "brief": self._whole}.get(action, True)
+
     def action_whole(self) -> None:
         self._whole, self._row = not self._whole, 0
+        self.refresh_bindings()
         self._say("")
+
+    action_brief = action_whole
 
     def action_shift(self, by: int) -> None:
         shown = self._sections[1] if self._sections is not None else []

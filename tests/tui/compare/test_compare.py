@@ -82,8 +82,10 @@ async def test_only_what_differs_is_shown_the_largest_change_first_and_a_shows_a
         assert "a: all figures" in screen_text(app) and "GPU temperature" not in screen_text(app)
         await pilot.press("a")
         await shows(pilot, "start-up and time")
+        await shows(pilot, " a less ")
         await pilot.press("a")
         await shows(pilot, "what differs")
+        await shows(pilot, " a all ")
 
 
 async def test_it_scrolls_to_maxima_differences_and_notes(session: Make) -> None:
