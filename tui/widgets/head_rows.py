@@ -56,7 +56,7 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
     if snapshot.replay is not None:
         right.append((f"◀ {age_text(snapshot)}  ", "warn"))
     if paused:
-        right.append(("⏸ view paused  ", "warn"))
+        right.append(("⏸ paused, Space goes on  ", "warn"))
     if snapshot.silent_seconds is not None:
         right.append((f"! nothing recorded for {clock_time(snapshot.silent_seconds)}  ", "warn"))
     end = [(f"{mark} {snapshot.status.state.value}", role)]

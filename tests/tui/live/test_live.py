@@ -103,7 +103,7 @@ async def test_space_holds_the_view_and_lets_it_go(session: Make) -> None:
     path = session()
     async with live(path) as (app, pilot):
         await pilot.press("space")
-        await shows(pilot, "view paused")
+        await shows(pilot, "paused, Space goes on")
         store = SessionStore.reopen(path)
         store.write([meta("run", {"model": "Later"})])
         screen = app.screen
@@ -113,7 +113,7 @@ async def test_space_holds_the_view_and_lets_it_go(session: Make) -> None:
         await pilot.press("space")
         await shows(pilot, "Later")
         store.close()
-        assert "view paused" not in screen_text(app)
+        assert "paused, Space goes on" not in screen_text(app)
 
 
 async def test_zoom_goes_round_and_up_and_down(session: Make) -> None:

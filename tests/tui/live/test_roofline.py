@@ -96,10 +96,10 @@ async def test_its_footer_has_no_key_of_the_gauges_and_it_says_what_a_key_did(
 async def test_it_moves_on_while_the_run_does_and_is_held_by_space(session: Make) -> None:
     async with live(session()) as (app, pilot):
         await pilot.press("o", "space")
-        await shows(pilot, "view paused")
+        await shows(pilot, "paused, Space goes on")
         await shows(pilot, "● last minute")
         await pilot.press("space")
-        await until(pilot, lambda: "view paused" not in screen_text(app))
+        await until(pilot, lambda: "paused, Space goes on" not in screen_text(app))
 
 
 def test_what_a_cpu_run_reached_is_held_against_measured_ceilings(session: Make) -> None:
