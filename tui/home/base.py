@@ -60,15 +60,8 @@ class Home(SessionReading):
         Binding("c", "compare", "compare", tooltip="compare what is marked, else the study"),
         Binding("slash", "filter", "find", tooltip=f"find words, or {': '.join(FIELDS)}:"),
         Binding("l", "log", "log", tooltip="the log of the run"),
-        Binding(
-            "p",
-            "processes",
-            "processes",
-            tooltip="the processes on the GPUs, on a page of their own",
-        ),
-        Binding(
-            "i", "numbers", "numbers", tooltip="every number of the devices, and what they are"
-        ),
+        Binding("p", "processes", "processes", tooltip="who uses the GPUs, on a page of its own"),
+        Binding("i", "numbers", "numbers", tooltip="every number of the devices"),
         Binding("o", "sort", "sort", tooltip="sort by started, elapsed, step time and so on"),
         Binding(
             "d", "delete", "delete", tooltip="delete what is marked, else the row, after asking"
@@ -96,7 +89,6 @@ class Home(SessionReading):
         super().__init__()
         self._left: Widget | None = None
         """What had the focus before a line was written."""
-        self._keys_that_apply: tuple[bool | None, ...] = ()
 
     # What the subclass shows.
 
@@ -164,7 +156,8 @@ class Home(SessionReading):
         self._paint_processes(shown, wanted, space - len(top))
         self._paint_list(width, space - len(top))
         _place(self._foot, foot)
-        self._refresh_keys()
+        actions = ("stop", "take_up", "numbers", "filter", "mark")
+        self.refresh_keys([self.check_action(action, ()) for action in actions])
         if self.state.edit is not None:
             label = len(f" {self.state.edit.what}: ")
             self.field.stand(label, height - 1, width - label)
@@ -223,13 +216,6 @@ class Home(SessionReading):
         if action == "filter" and (self.state.edit is not None or self._processes.has_focus):
             return self.state.edit is None
         return action not in _OF_SESSIONS or bool(self.state.entries)
-
-    def _refresh_keys(self) -> None:
-        actions = ("stop", "take_up", "numbers", "filter", "mark")
-        apply = tuple(self.check_action(action, ()) for action in actions)
-        if apply != self._keys_that_apply:
-            self._keys_that_apply = apply
-            self.refresh_bindings()
 
     def write(self, edit: Edit) -> None:
         self._left = self.focused

@@ -41,31 +41,22 @@ class LiveScreen(TimeTravel, Stopping):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "leave", "leave", tooltip="leave; runs go on"),
         Binding("s", "stop", "stop", tooltip="stop the run, after asking"),
-        Binding("space", "pause", "pause", tooltip="hold the view, or stop playing"),
-        Binding("space", "go_on", "go on", tooltip="on with the view of now"),
         Binding("escape", "gauges", "back", tooltip="back to the gauges"),
         Binding("enter", "over", "home", tooltip="home, to the sessions, after the run"),
         Binding("enter", "open_gpu", "open", tooltip="open the selected GPU"),
         Binding("c", "compare", "compare", tooltip="compare the study, so far while it goes on"),
         Binding("l", "log", "log", tooltip="the log: both streams, search"),
         Binding("p", "processes", "processes", tooltip="who uses the GPUs, and how much"),
-        Binding(
-            "o", "roofline", "roofline", tooltip="the run under its compute and bandwidth ceilings"
-        ),
+        Binding("o", "roofline", "roofline", tooltip="the run under its ceilings: what bounds it"),
         Binding("g", "grid", "GPUs", tooltip="all GPUs, and back to one"),
         Binding("z", "zoom(0)", "zoom", tooltip="length of the history: 10 s, 1 min, 5 min, all"),
+        Binding("space", "pause", "pause", tooltip="hold the view, or stop playing"),
+        Binding("space", "go_on", "go on", tooltip="on with the view of now"),
         Binding("space", "play", "play", tooltip="play from here"),
-        Binding(
-            "left",
-            "step(-1)",
-            "earlier",
-            tooltip="a column of the history back; End returns to now",
-        ),
+        Binding("left", "step(-1)", "earlier", tooltip="a column back; End returns to now"),
         Binding("end", "to_now", "latest", tooltip="to the end, or to now"),
         Binding("m", "metric(1)", "metric", tooltip="pick a metric for a graph; Esc takes it away"),
-        Binding(
-            "i", "numbers", "numbers", tooltip="every number with its method, source and reason"
-        ),
+        Binding("i", "numbers", "numbers", tooltip="each number: method, source, reason"),
         Binding("r", "ranks", "ranks", tooltip="the ranks of the run, and which is slower"),
         Binding("K", "kernels", "kernels", tooltip="which kernels took the time, after the run"),
         Binding("e", "export", "report", tooltip="report of its study, else of the run"),
@@ -85,14 +76,8 @@ class LiveScreen(TimeTravel, Stopping):
         Binding("left_square_bracket", "event(-1)", "event before", show=False),
         Binding("right_square_bracket", "event(1)", "next event", show=False),
         Binding("home", "start", "start", show=False, tooltip="to the start of the session"),
-        Binding("less_than_sign", "speed(-1)", "slower", show=False, tooltip="play slower, to 1/4"),
-        Binding(
-            "greater_than_sign",
-            "speed(1)",
-            "faster",
-            show=False,
-            tooltip="play faster, as fast as it draws",
-        ),
+        Binding("less_than_sign", "speed(-1)", "slower", show=False, tooltip="slower, to 1/4"),
+        Binding("greater_than_sign", "speed(1)", "faster", show=False, tooltip="faster, to max"),
         Binding("escape", "back", "back", show=False, tooltip="back, in the end to the sessions"),
     ]
     """The mouse goes to a moment too: on a history, the time axis, and the bar of the session."""
@@ -127,7 +112,6 @@ class LiveScreen(TimeTravel, Stopping):
         self._waits_for_next = False
         """Whether the screen waits for the next run of the study."""
         self._page = Page([])
-        self._keys_that_apply: dict[str, bool] = {}
         post = Delivery(self, self.take).post
         self._feed = Feed(lambda: path, post, refresh=refresh, now_ns=now_ns)
         self._feed.ask(self._view)
@@ -216,14 +200,7 @@ class LiveScreen(TimeTravel, Stopping):
         else:
             lines = self._loading_rows(width)
         self.show(lines)
-        self._refresh_keys()
-
-    def _refresh_keys(self) -> None:
-        """Have the footer drawn anew where other keys apply."""
-        apply = self._conditions()
-        if apply != self._keys_that_apply:
-            self._keys_that_apply = apply
-            self.refresh_bindings()
+        self.refresh_keys(self._conditions())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return self._conditions().get(action, True)

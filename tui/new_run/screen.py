@@ -242,20 +242,17 @@ class NewRunScreen(WidgetScreen):
         self._ask_later()  # a form that is laid out at every letter is slow to type in
 
     def on_select_changed(self) -> None:
-        self._changed()
+        self._say("")
+        self._ask_later()
 
     def on_checkbox_changed(self, message: PlainCheckbox.Changed) -> None:
         rows = self._environments.values()
         if any(message.checkbox is row.checkbox for row in rows):
             self._environments_changed = True
-        self._changed()
+        self.on_select_changed()
 
     def on_input_submitted(self) -> None:
         self.action_start()
-
-    def _changed(self) -> None:
-        self._say("")
-        self._ask_later()
 
     def _ask_later(self) -> None:
         """Ask for the plan once no more changes come."""

@@ -70,6 +70,7 @@ class BaseScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "app.help", "help", tooltip="all keys of this screen")
     ]
+    _keys_that_apply: object = None
     TYPED: ClassVar[bool] = False
     """Whether it is for typing, so that no single letter acts."""
     SIGNS: ClassVar[tuple[tuple[str, str], ...]] = ()
@@ -96,6 +97,12 @@ class BaseScreen(Screen[None]):
             room -= key.outer_size.width
             key.visible = room >= 0
             room -= key.styles.margin.right
+
+    def refresh_keys(self, apply: object) -> None:
+        """Have the footer drawn anew where other keys ``apply`` than before."""
+        if apply != self._keys_that_apply:
+            self._keys_that_apply = apply
+            self.refresh_bindings()
 
     def ask(self, question: Question, *then: Callable[[], None]) -> None:
         """Ask over this screen, and do what the answer says: ``then`` is of yes, and of its other

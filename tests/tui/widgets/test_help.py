@@ -49,7 +49,7 @@ async def test_the_footer_the_help_and_the_palette_know_the_same_keys(session: M
     async with live(session(), (120, 40)) as (app, pilot):
         assert "o roofline" in screen_text(app).splitlines()[-1]
         await pilot.press("question_mark")
-        await shows(pilot, "roofline: the run under its compute and bandwidth ceilings")
+        await shows(pilot, "roofline: the run under its ceilings: what bounds it")
         assert isinstance(app.screen, HelpScreen)
         assert " q Ctrl+C Ctrl+Q F10 leave; runs go on\n" in screen_text(app)
         assert screen_text(app).count("leave; ") == 1
