@@ -87,6 +87,8 @@ class Home(SessionReading):
 
     def __init__(self) -> None:
         super().__init__()
+        self._most_foot: dict[tuple[int, int], int] = {}
+        """By columns and rows of the screen the most rows that the foot has had."""
         self._left: Widget | None = None
         """What had the focus before a line was written."""
 
@@ -146,11 +148,13 @@ class Home(SessionReading):
             _fit(self._top, height)
             return
         foot = foot_rows(self.state, width, height)
+        most = self._most_foot[self.room] = max(self._most_foot.get(self.room, 0), len(foot))
         devices, space = self.state.devices, height - len(foot)
         shown = on_gpus(devices.processes, self.state.process_query) if devices else []
         wanted = (2 + len(shown) if shown else 1) if devices is not None and devices.gpus else 0
         listed = 2 + len(self.state.items) if self.state.items else _EMPTY_LIST
-        top = self.top_rows(width, max(space // 2, space - wanted - listed))
+        room = height - most  # the same for every row of the list: the graphs stand still
+        top = self.top_rows(width, max(room // 2, room - wanted - listed))
         self.look_at(width)
         _place(self._top, top)
         self._paint_processes(shown, wanted, space - len(top))

@@ -16,6 +16,7 @@ import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, process_id
+from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.display_options import DisplayOptions
 from gpuwatch.tui.feed.feed import DevicesNow
@@ -79,6 +80,24 @@ async def test_why_a_run_failed_is_told_below_its_row(
     async with running(HomeScreen) as (_, pilot):
         await shows(pilot, "✗ failed")
         await shows(pilot, "✗ exit code 1: ModuleNotFoundError: No module named 'no_such_module'")
+
+
+async def test_the_graphs_stand_still_while_the_cursor_moves(two: list[Path], fake: Fake) -> None:
+    why = {"status": "failed", "status_text": "exit code 1: " + "it has a long reason " * 9}
+    fake.list(entry(two[0]), entry(two[1], **why))
+
+    def heading(app: GpuwatchApp) -> int:
+        rows = screen_text(app).splitlines()
+        return next(at for at, row in enumerate(rows) if row.startswith("── sessions"))
+
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "H100 80GB HBM3")
+        await pilot.press("end")
+        await shows(pilot, "✗ exit code 1: it has")
+        row = heading(app)
+        await pilot.press("home")
+        await until(pilot, lambda: "✗ exit code 1" not in screen_text(app))
+        assert heading(app) == row
 
 
 async def test_in_ascii_a_bound_is_told_from_a_smaller_value(session: Make, fake: Fake) -> None:
