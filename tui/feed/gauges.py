@@ -452,8 +452,8 @@ class Earlier:
             return f"the run of {self.began} has no times of these steps"
         word = "slower" if now > then else "faster"
         return (
-            f"{milliseconds(now)} a step, {percent(abs(now / then - 1))} {word} than "
-            f"{milliseconds(then)} on {self.began}, steps {first + 1:,} to {last:,}"
+            f"{milliseconds(now)}/step, {percent(abs(now / then - 1))} {word} than "
+            f"{milliseconds(then)} on {self.began}, steps {first + 1:,}–{last:,}"
         )
 
 
