@@ -20,8 +20,9 @@ ALERT_EVENTS = (
 )
 """Kinds of events that warnings are made from."""
 _COUNTER_SOURCES = ("nvml", "gpm", "dcgm", "processes")
-_THROTTLE_CAUSES = {"hw.gpu.throttle.power": "power", "hw.gpu.throttle.thermal": "temperature"}
-_MIN_SHARE = 0.01
+THROTTLES = {"hw.gpu.throttle.power": "power", "hw.gpu.throttle.thermal": "temperature"}
+"""Metrics of clocks that are held down, and by what."""
+MIN_SHARE = 0.01
 """Least share of a finished run for a warning about throttling or another process."""
 _FULL_CLOCK = 0.99
 """Share of the highest clock from which on it is not held down, whatever reason is reported."""
@@ -73,7 +74,7 @@ class LatestEvents:
 def alerts_of(
     devices: Sequence[DeviceNow],
     events: LatestEvents,
-    throttled: Mapping[str, float],
+    throttled: Mapping[str, str],
     findings: Sequence[Alert],
     *,
     live: bool,
@@ -82,9 +83,9 @@ def alerts_of(
 ) -> tuple[Alert, ...]:
     """All warnings, the most serious first.
 
-    ``throttled``: by GPU id, the share of the run with throttled clocks. ``full``: the warnings of
-    low memory. In a live run ``findings``, which come last, are left out while a GPU is lost: they
-    are outdated.
+    ``throttled``: by GPU id, how long the clocks of a finished run were held down. ``full``: the
+    warnings of low memory. In a live run ``findings``, which come last, are left out while a GPU
+    is lost: they are outdated.
     """
     lost: list[Alert] = []
     errors: list[Alert] = []
@@ -104,7 +105,7 @@ def alerts_of(
             if event is not None:
                 times = f" ({count} times)" if count > 1 else ""
                 errors.append(_on_gpu(kind, gpu, f"{clean(event.text)}{times}"))
-        text = _throttling(gpu, events, throttled.get(id_, 0.0), live=live)
+        text = _throttling(gpu, events) if live else throttled.get(id_, "")
         if text and gpu.row.used:
             throttling.append(_on_gpu("clocks", gpu, text))
         lost_counters += [_on_gpu(kind, gpu, text) for kind, text in events.lost_counters(id_)]
@@ -134,10 +135,8 @@ def _sharing(shared: Shared) -> Iterator[Alert]:
         yield Alert("shared", " ".join(numbers), f"{names}: {text}", ids, text)
 
 
-def _throttling(device: DeviceNow, events: LatestEvents, share: float, *, live: bool) -> str:
-    if not live:
-        return f"clocks held down {percent(share)} of the time" if share >= _MIN_SHARE else ""
-    causes = [word for metric, word in _THROTTLE_CAUSES.items() if (device.value(metric) or 0) > 0]
+def _throttling(device: DeviceNow, events: LatestEvents) -> str:
+    causes = [word for metric, word in THROTTLES.items() if (device.value(metric) or 0) > 0]
     clock, maximum = device.value("hw.gpu.clock.sm"), device.attribute("clock.sm.max")
     if not causes:
         return ""
@@ -209,7 +208,7 @@ def shared_with(
     by_gpu: dict[str, list[GpuPresence]] = {}
     for each in presences:
         small = each.kind == "graphics" and (each.share or 0.0) < _MIN_GRAPHICS_SHARE
-        short = run_ns is not None and each.ns < _MIN_SHARE * run_ns
+        short = run_ns is not None and each.ns < MIN_SHARE * run_ns
         if each.device in gpus and not small and not short:
             by_gpu.setdefault(each.device, []).append(each)
     groups: dict[frozenset[int], list[str]] = {}

@@ -32,13 +32,20 @@ from gpuwatch.core.models import mapping, number
 from gpuwatch.core.units import NS, percent
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, GpuPresence
-from gpuwatch.tui.feed.alerts import LatestEvents, Shared, alerts_of, low_memory, shared_with
+from gpuwatch.tui.feed.alerts import (
+    MIN_SHARE,
+    THROTTLES,
+    LatestEvents,
+    Shared,
+    alerts_of,
+    low_memory,
+    shared_with,
+)
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.samples import NOTHING, Derived, Histories
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow, Rooflines
 from gpuwatch.tui.feed.steps import Steps
 
-THROTTLES = ("hw.gpu.throttle.power", "hw.gpu.throttle.thermal")
 HISTORY = ("hw.gpu.sm.activity", "hw.gpu.clock.sm", *PIPES, *THROTTLES)
 """Metrics that need a history."""
 
@@ -148,14 +155,19 @@ class Checks:
             self._past_sharing = shared_with(presences, gpus, t - launched)
         return self._past_sharing
 
-    def _throttled(self, t: int) -> dict[str, float]:
-        """By device id, the share of the session with throttled clocks."""
-        shares: dict[str, float] = {}
+    def _throttled(self, t: int) -> dict[str, str]:
+        """By device id, how long and by what clocks were held down in the timed steps."""
+        start, end = self._timed(t)
+        most: dict[str, tuple[float, str]] = {}
         for (device, metric), series in self._series.items():
-            share = series.mean(0, t) if metric in THROTTLES else None
-            if share is not None:
-                shares[device] = max(share, shares.get(device, 0.0))
-        return shares
+            share = series.mean(start, end) if metric in THROTTLES else None
+            if share is not None and share >= MIN_SHARE:
+                most[device] = max((share, THROTTLES[metric]), most.get(device, (0.0, "")))
+        of = "timed steps" if self._steps.any else "time"
+        return {
+            device: f"clocks held down by {cause} {percent(share)} of the {of}"
+            for device, (share, cause) in most.items()
+        }
 
     def _cross_check(self, t: int, *, live: bool) -> tuple[Alert, ...]:
         """Compare counted work with the counters of the run's GPUs: over the last minute, or all

@@ -180,6 +180,7 @@ def test_what_is_left_out_stands_in_text_and_json(
     assert capsys.readouterr().err == f"gpuwatch: note: {said}\n"
     other = path.with_name("02-bare.gpuwatch")
     other.write_bytes(path.read_bytes())
+    add(other, "UPDATE meta SET value = json_set(value, '$.id', 'b') WHERE key = 'session'")
     assert main(["compare", str(path), str(other), "--format", "json"]) == 0
     assert said in capsys.readouterr().out
 

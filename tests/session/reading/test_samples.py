@@ -11,7 +11,8 @@ import pytest
 
 from gpuwatch.cli import main
 
-RECORDED = Path(__file__).parents[2] / "data" / "h200" / "train.gpuwatch"
+FOLDER = Path(__file__).parents[2] / "data" / "h200"
+RECORDED, OTHER = FOLDER / "train.gpuwatch", FOLDER / "product.gpuwatch"
 REFUSED = {
     "times that fall": "UPDATE minute SET times = substr(times, 9) || substr(times, 1, 8)",
     "another minute": "UPDATE minute SET n = n + 7",
@@ -39,7 +40,7 @@ def test_every_command_reads_it_or_says_so(
     shutil.copy(RECORDED, path)
     with closing(sqlite3.connect(path)) as db, db:
         db.execute({**REFUSED, **UNKNOWN}[what])
-    for words in (["show"], ["compare", "--format", "table", RECORDED], ["replay", "--plain"]):
+    for words in (["show"], ["compare", "--format", "table", OTHER], ["replay", "--plain"]):
         code = main([*map(str, words), str(path)])
         said = capsys.readouterr()
         assert (code != 0) == ("holds values that no recorder writes" in said.err)
