@@ -5,19 +5,19 @@ Imports numpy through the analysis; used in a thread of the compare screen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
 from gpuwatch.analysis.hardware.program import uncounted
 from gpuwatch.analysis.samples.gauges import POINTS, run_series, steps_at
-from gpuwatch.analysis.samples.rates import bytes_of, full_times, intervals
+from gpuwatch.analysis.samples.rates import full_times, intervals, works
 from gpuwatch.analysis.samples.step_lines import no_rates, several_writers
 from gpuwatch.analysis.samples.window import first_timed
 from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import label
-from gpuwatch.core.models import mapping
+from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import StepRow
@@ -130,9 +130,7 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
         for name, gauge in sampled.metrics.items()
     }
     if not writers:
-        curves.update(
-            _step_curves(lines, start, marks, points, bytes_of(count), told=doubt is None)
-        )
+        curves.update(_step_curves(lines, start, marks, points, count, told=doubt is None))
     missing = dict(why_not)
     for name, what in (("gpuwatch.flop.rate", "FLOP"), ("gpuwatch.bytes.rate", "bytes")):
         missing[name] = (doubt or uncounted(count, what)) if lines else _NO_STEPS
@@ -174,8 +172,8 @@ def _lines(reader: SessionReader, points: int) -> list[StepRow]:
     return lines
 
 
-_StepPoint = tuple[float, "float | None", bool, "float | None", "float | None", "float | None"]
-"""A step line: seconds, steps done, whether warm-up; time of a step, loss, bytes per second."""
+_StepPoint = tuple[float, "float | None", bool, "tuple[float | None, ...]"]
+"""A step line: seconds, steps done, whether warm-up, and a value for each curve."""
 
 
 def _step_curves(
@@ -183,34 +181,35 @@ def _step_curves(
     start: int,
     marks: Sequence[tuple[int, int]],
     points: int,
-    work: Callable[[StepRow], float | None],
+    count: Mapping[str, JSON],
     *,
     told: bool,
 ) -> dict[str, Curve]:
-    """Curves from the step lines: time of a step, loss, algorithmic bytes per second.
+    """Curves from the step lines: time of a step, loss, and the rates of the work of ``count``.
 
     ``start``: of the first timed step, in nanoseconds; ``marks``: as in :func:`steps_at`;
     ``told``: whether the workload told when each line's last step ended.
     """
+    work = {name: of for name, (of, _) in works(count).items()} if told else {}
     step_points: list[_StepPoint] = []
     done = steps_at(marks, [row.t for row in lines])
     for before, row, steps in zip([None, *lines], lines, done, strict=False):
         taken = _step_seconds(before if told else None, row)
-        amount = work(row)
-        rate = None if amount is None or not taken else amount / row.count / taken
-        loss = _mean(row.loss)
-        step_points.append(((row.t - start) / NS, steps, row.warmup, taken, loss, rate))
+        seconds = sum(row.seconds or ()) or row.count * (taken or 0.0)
+        amounts = [of(row) for of in work.values()]
+        rates = (None if each is None or not seconds else each / seconds for each in amounts)
+        values = (taken, _mean(row.loss), *rates)
+        step_points.append(((row.t - start) / NS, steps, row.warmup, values))
     thinned = _thinned(step_points, points)
     curves = {}
-    named = ((STEP_TIME, 3, "measured"), (LOSS, 4, "measured"))
-    for key, at, method in (*named, ("gpuwatch.bytes.rate", 5, "counted")):
-        values = tuple(_mean([row[at] for row in rows]) for rows in thinned)
+    for at, key in enumerate((STEP_TIME, LOSS, *work)):
+        values = tuple(_mean([row[3][at] for row in rows]) for rows in thinned)
         if any(value is not None for value in values):
             curves[key] = Curve(
                 tuple(rows[-1][0] for rows in thinned),
                 tuple(rows[-1][1] for rows in thinned),
                 values,
-                method,
+                "counted" if key in work else "measured",
             )
     return curves
 

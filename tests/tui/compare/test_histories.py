@@ -123,6 +123,14 @@ def test_the_means_are_those_of_the_table_over_the_timed_steps_alone(session: Ma
         assert placed.timed == (summary.metrics[key].mean,), key
 
 
+def test_rates_of_steps_have_no_ramp_before_the_first_or_after_the_last(session: Make) -> None:
+    curves = read_curves(session(meta=finished(), alive=False, total_steps=6000)).curves
+    taken = [each for each in curves[STEP.key].values if each]
+    for key in ("gpuwatch.flop.rate", "gpuwatch.throughput"):
+        of = [each for each in curves[key].values if each is not None]
+        assert max(of) / min(of) <= 1.05 * max(taken) / min(taken), key
+
+
 def test_long_numbers_stand_in_the_margin_and_apart_from_words() -> None:
     flop = next(metric for metric in METRICS if metric.key == "gpuwatch.flop.rate")
     runs = tuple(run([19.9e12 + at] * 30, flop) for at in range(3))
