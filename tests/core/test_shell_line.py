@@ -24,7 +24,8 @@ from gpuwatch.core.shell_line import in_bash, operator_among, operator_in
 )
 def test_an_operator_without_quotes_is_found(line: str, operator: str) -> None:
     assert operator_in(line) == operator
-    assert shlex.split(in_bash(line)) == ["bash", "-c", line]
+    fails = ["-o", "pipefail"] if "|" in line else []
+    assert shlex.split(in_bash(line)) == ["bash", *fails, "-c", line]
     assert operator_in(in_bash(line)) is None
 
 

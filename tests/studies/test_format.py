@@ -129,7 +129,7 @@ GOOD = 'workloads = ["gcn"]'
         ("[[part]]\ncommand = ''", ["command is empty"]),
         ("[[part]]\ncommand = []", ["command is empty"]),
         ("[[part]]\ncommand = \"a 'b\"", ["command cannot be split"]),
-        ("[[part]]\ncommand = 'a | b'", ["| in command is for a shell", "bash -c 'a | b'"]),
+        ("[[part]]\ncommand = 'a | b'", ["| in command is for a shell", "pipefail -c 'a | b'"]),
         ("[[part]]\ncommand = 5", ["command must be a list of strings"]),
         ("[[part]]\ncommand = 'X=1 a'", ["X=1 in command sets a variable", "env X=1 a"]),
         ("[[part]]\ncommands = { B = 'a' }", ["invalid label 'B' in commands", "small letter"]),

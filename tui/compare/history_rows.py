@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import NS, UNKNOWN, nice, quantity, si
+from gpuwatch.core.units import NS, UNKNOWN, counted, nice, quantity, si
 from gpuwatch.tui.compare.curves import LOSS, METRICS, STEP_TIME, Curve, Curves, Metric
 from gpuwatch.tui.feed.samples import Window, axis
 from gpuwatch.tui.widgets.line import Line, pad
@@ -24,7 +24,7 @@ LETTERS = string.ascii_letters
 ROLES = ("strong", "flops", "bandwidth", "picked", "utilization", "warn", "bad", "muted")
 MOST = len(ROLES)
 """Most series in one graph: each needs a colour of its own."""
-_SCALE = 13
+_SCALE = 18
 """Width of the scale's labels."""
 _ENDS = 3
 """Columns at the right for the letters of lines that end close together."""
@@ -212,7 +212,7 @@ def _title(
     row.add("  scale not from zero" if low > 0 else "", "warn")
     row.add("  peaks cut off" if cut_off else "", "warn")
     along = "timed steps" if view.by_step else "time since the first timed step"
-    return row.add(f"  by {along}{', ╌ before it' * warmup}", "muted")
+    return row.add(f"  by {along}{', ╌ warm-up' * warmup}", "muted")
 
 
 def _picture(
@@ -263,7 +263,7 @@ def _legend(placed: _Placed, view: View, label: int, width: int) -> Line:
             f"{quantity(median(means), view.metric.unit):<12} ", "strong"
         )
         if series.count > 1:
-            row.add(f"median of {placed.known} runs", "muted")
+            row.add(f"median of {counted(placed.known, 'run')}", "muted")
             if len(means) > 1:
                 ends = [quantity(value, view.metric.unit) for value in (min(means), max(means))]
                 row.add(f", {ends[0]} to {ends[1]}", "muted")

@@ -86,7 +86,7 @@ def _of_command(meta: Mapping[str, Any], t: int, *, cuda: bool) -> str:
     if waiting.get("for") == "import":
         return f"importing torch, {_seconds(t, since)}"
     if waiting.get("for") == "own lines":
-        return "counting the first steps"
+        return "waiting to see if the program prints step lines itself"
     if waiting.get("for") == "evaluation":
         return "counting the first calls of a model"
     before = "CUDA or the first step" if cuda else "the first step"

@@ -367,7 +367,8 @@ class Home(SessionReading):
     def action_open(self) -> None:
         current = self.state.current
         if current is None:
-            self.action_new()
+            if not self.state.how.query:
+                self.action_new()
         elif current.entry is None and current.study is not None and current.study.waits:
             self.gpuwatch.open_waiting(current.path)
         elif current.entry is None:

@@ -359,7 +359,7 @@ def _command_problems(form: Form) -> dict[str, str]:
         found["command"] = "enter a command, such as python train.py"
     elif operator:
         found["command"] = (
-            f"{operator} needs a shell: ^s puts bash -c before it, ^s again starts it; "
+            f"{operator} needs a shell: ^s puts bash before it, ^s again starts it; "
             f"in quotes ({shlex.quote(operator)}) it is a plain word"
         )
     if form.runs_in and not os.path.isdir(form.runs_in):

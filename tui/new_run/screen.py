@@ -409,7 +409,7 @@ class NewRunScreen(WidgetScreen):
             wrapped = found[0] == "command" and operator_in(self.form.command) is not None
             self._go_to(found[0])
             self._say(
-                "bash -c stands before it now: ^s starts it" if wrapped else "nothing was started"
+                "bash stands before it now: ^s starts it" if wrapped else "nothing was started"
             )
             return
         self._starting, self._back_pressed = True, False

@@ -54,5 +54,6 @@ def operator_among(words: Sequence[str]) -> str | None:
 
 
 def in_bash(line: str) -> str:
-    """The command that runs ``line`` in bash."""
-    return f"bash -c {shell(line)}"
+    """The command that runs ``line`` in bash; a pipe fails where any part of it fails."""
+    fails = "-o pipefail " if "|" in _QUOTED.sub("x", line) else ""
+    return f"bash {fails}-c {shell(line)}"

@@ -51,7 +51,7 @@ def test_an_operator_of_a_shell_that_is_an_argument_is_told_and_passed_on(
     cli: Cli, tmp_path: Path
 ) -> None:
     done = cli("--record", "--out", tmp_path / "out", "--", "echo", "a b", "|", "tee", "o")
-    assert "'|' goes to echo as it is; for a shell: -- bash -c " in done.stderr
+    assert "'|' goes to echo as it is; for a shell: -- bash -o pipefail -c " in done.stderr
     (path,) = sessions(tmp_path / "out")
     assert "a b | tee o" in cli("log", path).stdout
     piped = cli("--record", "--out", tmp_path / "two", "--", "bash", "-c", "echo a | cat")

@@ -53,7 +53,10 @@ def plan_in(out: Path) -> Plan:
         (["a=' '"], "there is no command ' '"),
         (["a=''"], "--command a is empty"),
         (["a=echo 'x"], "--command a cannot be split: No closing quotation"),
-        (["a=true | cat"], "for a shell; write --command 'a=bash -c '\"'\"'true | cat'\"'\"''"),
+        (
+            ["a=true | cat"],
+            "for a shell; write --command 'a=bash -o pipefail -c '\"'\"'true | cat'\"'\"''",
+        ),
         (["a=X=1 true"], "sets a variable only in a shell; write --command 'a=env X=1 true'"),
     ],
 )

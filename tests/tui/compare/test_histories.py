@@ -108,7 +108,7 @@ def test_warm_up_lies_before_zero_and_the_means_are_without_it() -> None:
         text = rows(
             Series("bare", (run([0.1] * 6 + [0.6] * 60, warm=6),), 1), view=View(by_step=by_step)
         )
-        assert "╌ before it" in text[0]
+        assert "╌ warm-up" in text[0]
         axis = next(row for row in text if "└" in row)
         assert axis.partition("└")[2].startswith("╌╌")
         assert "mean 60 %" in text[-1]

@@ -106,6 +106,8 @@ async def test_the_filter_works_while_it_is_written(studies: Path) -> None:
         await shows(pilot, "/res  by started")
         await pilot.press("slash", *"?q")  # letters, not keys
         await shows(pilot, "nothing matches res?q")
+        await pilot.press("enter", "enter")
+        assert screen.app.screen is screen, "no new run where the list is only filtered"
         await pilot.press("escape")
         assert len(titles(screen)) == 3
         await pilot.press("slash", *"env:docker", "enter")

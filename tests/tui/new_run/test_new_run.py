@@ -160,7 +160,7 @@ async def test_the_form_names_the_folder_it_was_opened_in_even_one_that_is_gone(
 ) -> None:
     monkeypatch.chdir("/usr")
     async with running(NewRunScreen) as (_, pilot):
-        await shows(pilot, "folder          /usr ")
+        await shows(pilot, "folder          /usr\n")
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
@@ -289,11 +289,11 @@ async def test_a_line_for_a_shell_is_given_one_and_quotes_keep_it_words(
     fake.records(session())
     async with running(NewRunScreen, (120, 40)) as (app, pilot):
         await pilot.press(*"train.py 100 | tee o")
-        await says(pilot, "cannot start: | needs a shell: ^s puts bash -c before it")
+        await says(pilot, "cannot start: | needs a shell: ^s puts bash before it")
         await pilot.press("enter")
-        await shows(pilot, "bash -c 'train.py 100 | tee o'")
-        await says(pilot, "bash -c stands before it now: ^s starts it")
-        await says(pilot, "$ gpuwatch run -- bash -c 'train.py 100 | tee o'")
+        await shows(pilot, "bash -o pipefail -c 'train.py 100 | tee o'")
+        await says(pilot, "bash stands before it now: ^s starts it")
+        await says(pilot, "$ gpuwatch run -- bash -o pipefail -c 'train.py 100 | tee o'")
         await pilot.press("ctrl+u", *"a '|' b")
         await shows(pilot, "$ gpuwatch run -- a '|' b")
         await shows(pilot, "✓ 1 run")

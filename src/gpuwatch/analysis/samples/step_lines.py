@@ -51,7 +51,7 @@ def no_figure(meta: Mapping[str, JSON], key: str, lines: str = "no step line") -
         return f"{lines} has it"
     trains = "trainable_parameters" in mapping(meta.get("run"))
     told = "; --hook loss reads it" if key == "loss" and trains else ""
-    return f"the program printed no line that is known to have it{told}"
+    return f"no line of the program was read as having it{told}"
 
 
 def hooked(meta: Mapping[str, JSON]) -> bool | None:
