@@ -12,6 +12,8 @@ from gpuwatch.analysis.results import Kind, Question, StudyResult
 from gpuwatch.analysis.study.read import read_sessions, read_study
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.report.document.reasons import difference_name, differing_facts
+from gpuwatch.report.document.study import brief, verdict_first
+from gpuwatch.report.text import as_text
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.blocks import plan_runs
 from gpuwatch.session.study.plan import Part, Plan
@@ -39,6 +41,7 @@ def step_lines(samples: int | None, seconds: float) -> list[dict[str, Any]]:
             "step": step,
             "seconds": seconds,
             "monotonic_ns": round((sessions.WARM + step * seconds) * sessions.SECOND),
+            "phases": {"forward": seconds},
             **told,
         }
         for step in range(1, 21)
@@ -187,6 +190,21 @@ def test_what_differs_beside_the_command_is_still_a_reason(
 ) -> None:
     folder = study(tmp_path / "s", options={"fp32": options})
     assert reason in reasons(only(read_study(folder)))
+
+
+def test_unlike_steps_have_their_throughput_and_no_parts_of_a_change(tmp_path: Path) -> None:
+    twice = {"fp32": {"samples": 128}}
+    result = read_study(study(tmp_path / "s", effects={"fp32": 2.0}, options=twice))
+    (contrast,) = only(result).contrasts
+    assert contrast.sentence.endswith("(their samples/s can be compared, below).")
+    assert not [each for each in contrast.explanation.evidence if "phase" in each.text]
+    for shown in (verdict_first(result, ""), brief(result)):
+        assert "\nthroughput, steady mean, samples/s" in as_text(shown, 100).replace("\n  ", "\n")
+    alike = read_study(study(tmp_path / "t"))
+    assert any(
+        "phase forward" in each.text for each in only(alike).contrasts[0].explanation.evidence
+    )
+    assert "samples/s" not in as_text(brief(alike), 100)
 
 
 def test_a_batch_size_counts_where_samples_are_not_known(tmp_path: Path) -> None:

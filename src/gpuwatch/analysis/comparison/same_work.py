@@ -117,6 +117,8 @@ _LONGEST_NAME = 60
 """Characters of a file's name that are shown."""
 SAME_WORK = 0.01
 """Relative difference of counted FLOP or samples that counting methods explain."""
+RATES = "their samples/s can be compared, below"
+"""Behind the reason of a pair whose steps are unlike by design."""
 
 
 def work_differences(
@@ -332,7 +334,7 @@ _REPORTED: tuple[tuple[str, Value], ...] = (
 def _unlike_steps(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
     """The samples of a step, or where a side does not report them its batch size."""
     if all(known(side, samples_of_a_step) for side in (one, two)):
-        return _samples(one, two)
+        return [f"{each} ({RATES})" for each in _samples(one, two)]
     return both("batch size", one, two, _either("batch_size"))
 
 

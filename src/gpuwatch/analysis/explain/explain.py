@@ -45,6 +45,7 @@ def explain(
     margin: float,
     *,
     by_total: bool = False,
+    parts: bool = True,
     places: Mapping[str, int] | None = None,
 ) -> Explanation:
     """Evidence on the change from ``baseline`` to ``other``, from the judged runs of both.
@@ -54,16 +55,17 @@ def explain(
     start-up last. Unknowns are left out. ``margin`` is relative: a part within it is unchanged.
     Extra start-up comes with the number of steps after which it is below that share of the whole
     time, or faster steps have made up for it. ``by_total``: the change is that of all steps.
-    ``places``: of each run in its block, by the path of its session, where they are known.
+    ``parts``: with the parts of the step. ``places``: of each run in its block, by the path of its
+    session, where they are known.
     """
     sides = Sides(baseline, other, margin, by_total, places or {})
     facts = fingerprint(sides)
     kernels, families, ran = differing(sides)
     start, started = start_up(sides)
-    parts = sorted(where(sides), key=lambda each: -each[0])
+    points = sorted(where(sides) if parts else (), key=lambda each: -each[0])
     rungs = (
         settings(sides, facts),
-        *(evidence for _, evidence in parts),
+        *(evidence for _, evidence in points),
         versions(sides, facts),
         ran,
         executed(sides),

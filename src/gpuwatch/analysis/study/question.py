@@ -325,6 +325,7 @@ def _contrast(
             other.cell,
             case.margin,
             by_total=verdict.by_total,
+            parts=verdict.kind is not Kind.INVALID,
             places=_places(sides),
         )
         if known

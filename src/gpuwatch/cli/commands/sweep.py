@@ -26,7 +26,10 @@ from gpuwatch.workloads import names, options
 
 BLOCKS = 3
 _SUCH_AS = "such as: gpuwatch sweep mnist-cnn --batch-size 16,32,64"
-_OWN = "of a program of your own: gpuwatch run --command 'a=...' --command 'b=...' --blocks 10"
+_OWN = (
+    "of a program of your own: gpuwatch run --command 'a=...' --command 'b=...' --blocks 10 "
+    "(of unlike batch sizes it tells the samples/s, without a verdict)"
+)
 
 
 def add_arguments(parser: Parser) -> None:

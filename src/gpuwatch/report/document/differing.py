@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.comparison_row import (
@@ -11,10 +11,12 @@ from gpuwatch.analysis.comparison.comparison_row import (
     DEGREES,
     PAID,
     STEADY,
+    THROUGHPUT,
     ComparisonRow,
     as_long,
 )
 from gpuwatch.analysis.comparison.effect import shows
+from gpuwatch.analysis.comparison.same_work import RATES
 from gpuwatch.analysis.comparison.side_by_side import PEAK_MEMORY, Comparison
 from gpuwatch.analysis.results import Question, TableRow, Verdict
 from gpuwatch.core import units
@@ -30,6 +32,7 @@ _BEFORE = {_MAXIMUM: "maximum ", "phases, mean": "phase: "}
 _SINGLE = "single runs: how much they vary is not known"
 _WAYS = {True: "with an interval that excludes zero change", False: "by runs that do not overlap"}
 """How repeated runs show a change, with and without blocks."""
+_RATES = (PAID, THROUGHPUT)
 _MOST = 12
 """Most quantities; of more, the number is told."""
 
@@ -87,8 +90,9 @@ def _differing(
         return Section("what differs", ())
     places = [at for at in places if at != baseline]
     sizes = [(_size(row, baseline, places), row) for row in rows]
-    sizes.sort(key=lambda each: (each[1].name not in (STEADY, ALL_STEPS, PAID), -each[0]))
-    found = [row for size, row in sizes if size > 0]
+    sizes.sort(key=lambda each: (each[1].name not in (STEADY, ALL_STEPS, *_RATES), -each[0]))
+    rates = _rates(rows, (verdicts or {}).values())
+    found = [row for size, row in sizes if size > 0 or row in rates]
     means = {row.name for row in found if row.group != _MAXIMUM}
     found = [row for row in found if row.group != _MAXIMUM or row.name not in means]
     once: dict[tuple[object, ...], ComparisonRow | TableRow] = {}
@@ -128,6 +132,21 @@ def _differing(
         named, labels, baseline, badges=verdicts is not None, brief=True, verdicts=verdicts
     )
     return Section("what differs", [table, *(Sentence("", each) for each in legend if each)])
+
+
+def rates(question: Question) -> Section:
+    """The throughput of each cell, where unlike steps leave no verdict."""
+    rows = _rates(question.table, [each.verdict for each in question.contrasts])
+    labels = [cell.label for cell in question.cells]
+    table = quantities.quantity_table(rows, labels, question.baseline, brief=True)
+    return Section("", (table,) if rows else ())
+
+
+def _rates(
+    rows: Sequence[ComparisonRow | TableRow], verdicts: Iterable[Verdict]
+) -> list[ComparisonRow | TableRow]:
+    unlike = any(each.endswith(f"({RATES})") for verdict in verdicts for each in verdict.reasons)
+    return [row for row in rows if unlike and row.name in _RATES]
 
 
 def _size(row: ComparisonRow | TableRow, baseline: int, places: Collection[int]) -> float:

@@ -133,7 +133,7 @@ def brief(result: StudyResult) -> Document:
         first = [about.costs(each) for each in shown.questions]
         first += [sessions.brief(compared(shown), _names(shown))]
     else:
-        first = [about.sweeps(shown)]
+        first = [about.sweeps(shown), *map(differing.rates, shown.questions)]
     alike = _alike(cautions(shown), result.questions)
     notes = Section("", [Sentence("", f"note: {each}") for each in alike])
     return replace(head, sections=tuple(each for each in (*first, notes) if each.items))
