@@ -59,6 +59,23 @@ def test_a_quantity_has_one_text_everywhere(value: float | None, unit: str, text
     assert units.quantity(value, unit) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(9.994, "9.99"), (9.9999, "10.0"), (99.94, "99.9"), (-99.96, "-100"), (999.96, "1,000")],
+)
+def test_three_digits_are_three_where_rounding_adds_one(value: float, text: str) -> None:
+    assert units.digits(value) == text
+
+
+def test_a_prefix_and_a_unit_change_where_rounding_does() -> None:
+    assert [units.si(value, "W") for value in (999.4, 999.96, 999_960)] == [
+        "999 W", "1.00 kW", "1.00 MW",
+    ]  # fmt: skip
+    assert [units.milliseconds(value) for value in (0.09996, 0.99961, 0.00099961)] == [
+        "100 ms", "1.00 s", "1.00 ms",
+    ]  # fmt: skip
+
+
 def test_bytes_that_were_moved_have_powers_of_ten_and_those_held_do_not() -> None:
     assert units.quantity(1.5e6, "By", is_traffic=True) == "1.50 MB"
     assert units.quantity(1.5e6, "By") == "1.43 MiB"

@@ -25,9 +25,9 @@ def plain_unit(unit: str) -> str:
 def digits(value: float) -> str:
     """Three significant digits without an exponent: ``1.52``, ``15.2``, ``152``, ``1,520``."""
     size = abs(value)
-    if size >= 100:
+    if round(size, 1) >= 100:
         return f"{value:,.0f}"
-    if size >= 10:
+    if round(size, 2) >= 10:
         return f"{value:.1f}"
     return f"{value:.2f}"
 
@@ -166,9 +166,9 @@ def milliseconds(seconds: float | None) -> str:
         return UNKNOWN
     if seconds == 0:
         return "0 s"
-    if seconds >= 1:
+    if seconds >= 0.9995:
         return f"{digits(seconds)} s"
-    if seconds >= 1e-3:
+    if seconds >= 0.9995e-3:
         return f"{digits(seconds * 1e3)} ms"
     return f"{digits(seconds * 1e6)} µs"
 
