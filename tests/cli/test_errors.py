@@ -56,6 +56,13 @@ def one_line(text: str) -> str:
         (["resnet34"], "gpuwatch run torchvision:resnet34"),
         (["run", "resnet34"], "did you mean torchvision:resnet34"),
         (["shwo", "x"], "did you mean show"),
+        (["ls"], "did you mean sessions?"),
+        (["list"], "did you mean sessions?"),
+        (["diff", "a", "b"], "did you mean compare?"),
+        (["note"], "required: SESSION|STUDY;"),
+        (["tag"], "required: SESSION|STUDY;"),
+        (["completions"], "required: bash|zsh|fish;"),
+        (["build"], "required: docker|apptainer;"),
         (["--plain", "rnu", "x"], "did you mean run"),
         (["--theme", "dark", "--plain", "replay", "nothing"], "no session 'nothing'"),
         (["--plain", "run"], "nothing to run"),
@@ -110,6 +117,19 @@ def test_an_option_that_is_misspelt_is_told_the_one_that_is_like_it(cli: Cli) ->
     assert "--btach-size 4; did you mean --batch-size?" in one_line(done.stderr)
     done = cli("compare", "--zzz", code=2)
     assert "see `gpuwatch compare --help`" in one_line(done.stderr)
+
+
+def test_help_is_a_command_too(cli: Cli) -> None:
+    assert cli("help", "note").stdout == cli("note", "--help").stdout
+    assert cli("help").stdout == cli("--help").stdout
+
+
+def test_an_option_behind_a_program_that_may_be_meant_for_gpuwatch_is_told(cli: Cli) -> None:
+    (cli.home / "a.py").touch()
+    words = ("python3", "a.py", "--blocks", "5", "--steps", "3")
+    told = "gpuwatch: --blocks goes to a.py; for gpuwatch write it before python3"
+    assert told in cli("--record", "--plan", *words).stderr.splitlines()
+    assert "goes to" not in cli("--record", "--plan", "--", *words).stderr
 
 
 def test_a_python_without_torch_names_the_command_that_installs_it(

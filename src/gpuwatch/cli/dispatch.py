@@ -65,6 +65,10 @@ HIDDEN = frozenset({"follow", "in-part", "relay", "start-plan", "watch-machine"}
 
 PROGRAMS = frozenset({"run", "--record", "noise"})
 """Commands that run a program of the user's own; ``--`` before it may be left out."""
+_HARDLY_OF_A_PROGRAM = frozenset(
+    {"--blocks", "--cool-down", "--dry-run", "--env", "--margin", "--plan", "--quick", "--rigorous"}
+)
+"""Options that behind a program may have been meant for gpuwatch."""
 _TAKE_WORDS = PROGRAMS | {"doctor", "sweep", "rename", "tag", "note"}
 """Commands that look at the words after ``--``."""
 
@@ -78,6 +82,8 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
     ("gpuwatch sweep mnist-cnn --batch-size 16,32,64", "which batch size is fastest"),
     ("gpuwatch compare D/*/*.gpuwatch", "saved runs side by side"),
 )
+_MEANT = {"list": "sessions", "ls": "sessions", "diff": "compare"}
+"""Commands by what other programs call them."""
 VALUED = ("--interval", "--on", "--theme")
 """Options of the home screen that take a value."""
 
@@ -91,6 +97,9 @@ def dispatch(arguments: Sequence[str]) -> int:
     """
     own, command = _split(arguments)
     at = command_at(own)
+    if own[at : at + 1] == ["help"]:
+        own = [*own[at + 1 :], "--help"]
+        at = command_at(own)
     if own[at : at + 2] == ["run", "--record"]:  # not of a program that has such an option
         own.pop(at)
     if "--record" in own[: at + 1]:  # before a word that may be an option's value
@@ -109,10 +118,15 @@ def dispatch(arguments: Sequence[str]) -> int:
     # A command such as `tag` may take words with a leading dash that are not options.
     words, parser = getattr(module, "words", list)(own), parser_of(name)
     if name in PROGRAMS:
-        from gpuwatch.cli.options.cases import program_at
+        from gpuwatch.cli.options.cases import command_name, program_at
+        from gpuwatch.cli.say import say
 
         if (start := program_at(parser, words)) is not None:
             words, after = words[:start], words[start:]
+            known = [option for each in parser.arguments for option in each.option_strings]
+            for word in sorted(_HARDLY_OF_A_PROGRAM.intersection(known, after)):
+                whose = command_name(after)
+                say(f"{word} goes to {whose}; for gpuwatch write it before {after[0]}")
             command = (*after, *(("--", *command) if command else ()))
     if command and name not in _TAKE_WORDS:
         raise UsageError(f"{name} takes no command", f"see `{parser.prog} --help`")
@@ -202,6 +216,8 @@ def _unknown(name: str) -> str:
         return f"{name} is a workload: `gpuwatch run {name}`"
     if name.endswith(".py"):
         return f"{name} is no command; to run it: `{to_paste('run python', name)}`"
+    if meant := _MEANT.get(name):
+        return f"no command {name!r}; did you mean {meant}?"
     if which(name):
         return f"{name} is no command of gpuwatch; to run it: `{to_paste('run', name)} ...`"
     close = get_close_matches(name, [*COMMANDS, "--version", "--help"], n=2) or [

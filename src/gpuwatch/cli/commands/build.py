@@ -30,7 +30,7 @@ _LAST_LINES = 12
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("engine", choices=("docker", "apptainer"))
+    parser.add_argument("engine", choices=("docker", "apptainer"), metavar="docker|apptainer")
     parser.add_argument(
         "--base",
         metavar="BASE",

@@ -19,7 +19,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS)
+    parser.add_argument("shell", choices=SHELLS, metavar="|".join(SHELLS))
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:

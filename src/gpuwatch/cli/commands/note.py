@@ -17,7 +17,7 @@ from gpuwatch.session.study.label import NONE, clean_note
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION|STUDY")
-    parser.add_argument("text", nargs="*", metavar="TEXT")
+    parser.add_argument("text", nargs="*", default=[], metavar="TEXT")
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:

@@ -18,7 +18,7 @@ from gpuwatch.session.study.label import NONE, clean_tag, with_tags
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION|STUDY")
-    parser.add_argument("tags", nargs="*", metavar="+TAG|-TAG")
+    parser.add_argument("tags", nargs="*", default=[], metavar="+TAG|-TAG")
 
 
 _REMOVE = "\0-"
