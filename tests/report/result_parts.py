@@ -46,7 +46,8 @@ def sweep(cells: Sequence[Cell], hostile: str) -> Sweep:
             SweepPoint(128, None, None, None, None, False, f"out of memory{hostile}"),
         ),
         best=1,
-        sentence=f"batch size 64 is best: 128 images/s; 32 is 11 % slower (9 to 13){hostile}",
+        sentence="batch size 64 is best: 128 images/s; 32 has 11 % fewer samples/s (9 to 13)"
+        + hostile,
     )
 
 

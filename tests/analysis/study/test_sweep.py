@@ -89,7 +89,7 @@ def test_a_value_that_cannot_be_told_from_the_best_is_named_beside_it(make: Make
     assert [each.tied for each in found.points] == [False, True, True]
     assert found.sentence.startswith(
         "batch size 128 is best: 5,120 samples/s; 64 (5,110) can't be told from it; "
-        "32 is 10 % slower ("
+        "32 has 10 % fewer samples/s ("
     )
 
 
@@ -115,7 +115,7 @@ def test_throughput_is_samples_over_the_steady_step_time(make: Make) -> None:
 def test_three_blocks_are_too_few_for_a_verdict(make: Make) -> None:
     found = sweep([point(make, 32, 4000, blocks=3), point(make, 64, 5000, blocks=3)])
     assert found.sentence.startswith("batch size 64 is best: ")
-    assert "32 is 20 % slower (" in found.sentence
+    assert "32 has 20 % fewer samples/s (" in found.sentence
     assert found.sentence.endswith("; 3 blocks, a verdict needs 5")
 
 
@@ -165,7 +165,7 @@ def test_each_value_is_paired_over_the_blocks_that_it_has(make: Make) -> None:
         ]
     )
     assert [each.pairs for each in found.points] == [6, None, 7]
-    assert "; 6 of 7 blocks); 16 is 40 % slower (" in found.sentence
+    assert "; 6 of 7 blocks); 16 has 40 % fewer samples/s (" in found.sentence
     assert found.sentence.count("blocks") == 1
 
 
@@ -185,7 +185,8 @@ def test_a_tie_in_fewer_blocks_says_so(make: Make) -> None:
 def test_one_run_each_gives_no_interval_and_no_tie(make: Make) -> None:
     found = sweep([point(make, 32, 4000, blocks=1), point(make, 64, 5000, blocks=1)])
     assert found.sentence == (
-        "batch size 64 is best: 5,000 samples/s; 32 is 20 % slower; 1 block, a verdict needs 5"
+        "batch size 64 is best: 5,000 samples/s; 32 has 20 % fewer samples/s; "
+        "1 block, a verdict needs 5"
     )
     assert found.points[0].throughput is None
     assert not any(each.tied for each in found.points)
@@ -257,7 +258,7 @@ def test_values_that_are_no_numbers_work(make: Make) -> None:
         "dtype",
     )
     assert found.sentence.startswith(
-        "dtype bfloat16 is best: 8,000 samples/s; float32 is 50 % slower"
+        "dtype bfloat16 is best: 8,000 samples/s; float32 has 50 % fewer samples/s"
     )
     assert found.sentence.endswith("float16 ran out of memory")
 
@@ -266,7 +267,7 @@ def test_step_times_are_compared_where_the_work_of_a_step_stays_as_it_is(make: M
     found = sweep([without_samples(make, 0, 0.5), without_samples(make, 2, 0.4)], "workers")
     assert found.best == 1
     assert found.points[1].samples_per_second is None
-    assert found.sentence.startswith("workers 2 is best: 400 ms a step; 0 is 20 % slower")
+    assert found.sentence.startswith("workers 2 is best: 400 ms a step; 0 has 20 % fewer steps/s")
 
 
 def test_step_times_of_different_work_are_not_compared(make: Make) -> None:

@@ -32,7 +32,7 @@ def sentence(
     *,
     by_time: bool,
 ) -> str:
-    """``batch size 64 is best: 5,120 samples/s; 32 is 11 % slower (9 to 13)``.
+    """``batch size 64 is best: 5,120 samples/s; 32 has 11 % fewer samples/s (9 to 13)``.
 
     ``blocks``: number of blocks of a complete value; ``None``: no common blocks. ``by_time``: step
     times are compared, as samples are unknown.
@@ -63,9 +63,10 @@ def sentence(
         clauses.append(
             f"{_listed([_shown(point.value) for point in alike])} ({figures}) can't be told from it"
         )
-    clauses += [_slower(point, points[best], blocks) for point in others[:_MOST_NAMED]]
+    rate = "steps/s" if by_time else "samples/s"
+    clauses += [_fewer_a_second(point, first, blocks, rate) for point in others[:_MOST_NAMED]]
     if len(others) > _MOST_NAMED:
-        clauses.append(f"{len(others) - _MOST_NAMED} more are slower")
+        clauses.append(f"{len(others) - _MOST_NAMED} more have fewer {rate}")
     clauses += failed
     clauses += [
         f"with {_shown(point.value)} each has {_share(point.efficiency)} of its throughput alone"
@@ -112,19 +113,19 @@ def _rests(point: SweepPoint, blocks: int | None) -> str | None:
     return f"{point.pairs} of {units.counted(blocks, 'block')}{few}"
 
 
-def _slower(point: SweepPoint, best: SweepPoint, blocks: int | None) -> str:
-    value, change = _shown(point.value), point.throughput
+def _fewer_a_second(point: SweepPoint, best: SweepPoint, blocks: int | None, rate: str) -> str:
+    value, interval = _shown(point.value), point.throughput
     rests = _rests(point, blocks)
-    if change is None:
+    if interval is None:
         ratio = _ratio(point, best)
         estimate, between = (0.0 if ratio is None else ratio - 1), ""
     else:
-        estimate = change.estimate
-        low, high = sorted((abs(change.low), abs(change.high)))
+        estimate = interval.estimate
+        low, high = sorted((abs(interval.low), abs(interval.high)))
         between = f"{_number(low)} to {_number(high)}"
-    word = "faster" if estimate > 0 else "slower"
+    change = f"{units.percent(abs(estimate))} {'more' if estimate > 0 else 'fewer'} {rate}"
     beside = "; ".join(filter(None, (between, rests)))
-    return f"{value} is {units.percent(abs(estimate))} {word}{f' ({beside})' if beside else ''}"
+    return f"{value} has {change}{f' ({beside})' if beside else ''}"
 
 
 def _ratio(point: SweepPoint, best: SweepPoint) -> float | None:
