@@ -76,7 +76,8 @@ class Verdict:
     comparisons: int = 1
     """Number of comparisons that share Holm's procedure."""
     more_blocks: int | None = None
-    """About how many blocks in total would decide it; ``None``: decided, or no number would."""
+    """About how many blocks in total give a verdict in 80 % of studies if the estimate is true;
+    ``None``: decided, or no number would."""
     reasons: tuple[str, ...] = ()
     """Why there is no answer, or the comparison is invalid: clauses without a full stop."""
     estimate: float | None = None

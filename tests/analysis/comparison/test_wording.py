@@ -128,8 +128,8 @@ def test_small() -> None:
 def test_cant_tell_says_how_many_blocks_would_decide() -> None:
     found = verdict(Kind.CANT_TELL, interval(0.8, -0.9, 2.5), more_blocks=20)
     assert said(found) == (
-        "docker: can't tell: step time +0.8 % (-0.9 to +2.5) against bare. About 20 blocks "
-        "would decide it."
+        "docker: can't tell: step time +0.8 % (-0.9 to +2.5) against bare. If the difference "
+        "really is about +0.8 %, a new study of about 20 blocks would show it (in 4 of 5)."
     )
 
 

@@ -242,13 +242,19 @@ def _cant_tell(baseline: Side, other: Side, verdict: Verdict, metric: str) -> st
     first = f"{other.label}: can't tell against {baseline.label}."
     if told:
         first = f"{other.label}: can't tell: {told} against {baseline.label}."
-    reasons = "; ".join(verdict.reasons)
-    more = verdict.more_blocks
-    if more is not None:
-        unit = "blocks" if verdict.paired else "runs of each"
-        decide = f"About {more} {unit} would decide it"
-        return f"{first} {_capital(reasons)}. {decide}." if reasons else f"{first} {decide}."
-    return f"{first} {_capital(reasons)}." if reasons else first
+    texts = [first]
+    if verdict.reasons:
+        texts.append(f"{_capital('; '.join(verdict.reasons))}.")
+    if (more := verdict.more_blocks) is not None:
+        size, unit = (
+            _change(verdict).partition(" (")[0],
+            "blocks" if verdict.paired else "runs of each",
+        )
+        texts.append(
+            f"If the difference really is about {size}, a new study of about {more} {unit} would "
+            "show it (in 4 of 5)."
+        )
+    return " ".join(texts)
 
 
 def _described(

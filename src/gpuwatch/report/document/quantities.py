@@ -174,7 +174,7 @@ def _verdict(verdict: Verdict) -> dict[str, str]:
     if verdict.p_zero is not None:
         figures["tests (Holm)"] = str(verdict.tests)
     if verdict.more_blocks is not None:
-        figures["blocks to decide, about"] = str(verdict.more_blocks)
+        figures["blocks to show it, about"] = str(verdict.more_blocks)
     return figures
 
 
