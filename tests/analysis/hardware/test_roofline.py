@@ -15,6 +15,7 @@ from gpuwatch.analysis.hardware.crosscheck import Clocks
 from gpuwatch.analysis.hardware.points import Rates, points_of
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
+from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
 
 CEILINGS = {
     "bandwidth": Ceiling("bandwidth", 1e12, "By/s", "measured", "measured copy", "s"),
@@ -183,9 +184,14 @@ def test_a_doubtful_ceiling_makes_the_verdict_conditional() -> None:
 @pytest.mark.parametrize(
     ("program", "told", "hint"),
     [
-        (Program("a", "import"), "an imported profile has no roofline", None),
+        (Program("a", "import"), "an imported profile has no roofline", "gpuwatch kernels"),
         (Program("a", "machine"), "the machine alone has no roofline", "gpuwatch run WORKLOAD"),
         (Program("a", "command", steps=False, timed=False), "reported no steps", "`step`"),
+        (
+            Program("a", "command", steps=False, timed=False, no_steps=NO_STEPS_YET),
+            "no steps yet",
+            None,
+        ),
         (Program("a", "command", timed=False), "no step after its warm-up", "`step`"),
         (Program("a", "command"), "the workload reported no FLOP per step", "`count`"),
         (Program("a", count={"method": "no formula"}), "no FLOP/s are known: no formula", None),

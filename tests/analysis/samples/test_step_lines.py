@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,18 @@ import pytest
 from gpuwatch.analysis.results import Kind
 from gpuwatch.analysis.samples.gauges import run_series
 from gpuwatch.analysis.samples.rates import mean_rate, samples_of
-from gpuwatch.analysis.samples.step_lines import LEAPS, UNTIMED
+from gpuwatch.analysis.samples.step_lines import LEAPS, NO_STEPS_YET, UNTIMED
 from gpuwatch.analysis.study.read import read_sessions
 from gpuwatch.analysis.summary.listing import listing
 from gpuwatch.analysis.summary.missing import missing
-from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.metrics import DERIVED, Method
 from gpuwatch.report import json as session_json
 from gpuwatch.report.export.session_tables import series
 from gpuwatch.session.reading.reader import SessionReader
 from tests.analysis import sessions
 from tests.analysis.sessions import BATCH, SECOND, WARM
+from tests.tui.sessions import Script, write
 
 POWER = {("gpu0", "hw.gpu.power"): 500.0, ("gpu0", "hw.gpu.energy"): 500.0}
 
@@ -85,6 +87,18 @@ def test_steps_that_took_longer_than_their_run_are_told(tmp_path: Path) -> None:
     assert told(1) == []
     (note,) = told(1000)
     assert note.startswith("the step lines tell 10,000 s of steps, though the last one ended ")
+
+
+def test_a_run_that_goes_on_has_no_steps_yet_and_nothing_to_mend(tmp_path: Path) -> None:
+    script = Script(seconds=3, steps=False, count=False, kind="command")
+    for alive, why in ((True, NO_STEPS_YET), (False, "the workload reported no steps")):
+        path = tmp_path / f"{alive}.gpuwatch"
+        write(path, replace(script, alive=alive))
+        with SessionReader(path) as reader:
+            found = summarise(reader)
+        roofline = found.efficiency.roofline
+        assert found.steps.reason == found.metrics["gpuwatch.flop.rate"].reason == why
+        assert roofline.reason == why and (roofline.verdict.hint is None) is alive
 
 
 def test_a_list_of_runs_says_nothing_of_mixed_steps(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import field
 
 from gpuwatch.analysis.hardware.ceilings import NEVER_MEASURED, Missing
 from gpuwatch.analysis.hardware.points import Rates
+from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, number
 
@@ -41,16 +42,19 @@ class Program:
     doubt: str | None = None
     """Why no rate follows from its steps."""
     no_steps: str = "the workload reported no steps"
-    """The reason where it reported none, of :func:`.step_lines.no_steps`."""
+    """The reason where it reported none: of :func:`.step_lines.no_steps`, or that there are none
+    yet."""
 
 
 def no_point(program: Program, rates: Rates) -> tuple[str, str | None]:
     """Why a program has no point in the roofline, and how to get one."""
     own = program.kind == "command"
     if program.kind == "import":
-        return IMPORTED, None
+        return IMPORTED, "see `gpuwatch kernels SESSION`"
     if program.kind == "machine":
         return MACHINE, "gpuwatch run WORKLOAD"
+    if program.no_steps == NO_STEPS_YET and not program.timed:
+        return NO_STEPS_YET, None
     if not program.steps:
         return program.no_steps, _STEPS if own else None
     if not program.timed:

@@ -12,7 +12,7 @@ from gpuwatch.analysis.hardware.program import NO_RATE, unknown_rate
 from gpuwatch.analysis.samples.cpu_time import MOST_SECONDS, TICK_SECONDS
 from gpuwatch.analysis.samples.rates import Span, StepLine, intervals, mean_rate, spread, works
 from gpuwatch.analysis.samples.source import Column, Source
-from gpuwatch.analysis.samples.step_lines import NO_STEPS, ends_told, no_steps
+from gpuwatch.analysis.samples.step_lines import NO_STEPS, ends_told
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, describe, unavailable
 from gpuwatch.core.metrics import CATALOGUE, DERIVED, Kind, Method
@@ -32,21 +32,22 @@ def statistics_of(
     window: Window,
     steps: Sequence[StepLine],
     count: Mapping[str, JSON],
+    silent: str,
     doubt: str | None = None,
 ) -> tuple[Metrics, dict[str, Metrics]]:
     """Every metric of the catalogue, over the devices that the run used; and every sampled metric
     of each device, by device id.
 
     Over several devices, samples of gauges are pooled and values of counters are added. In the
-    mean of a gauge each sample counts by the time that it covers in the window. ``doubt``: why no
-    rate follows from the steps.
+    mean of a gauge each sample counts by the time that it covers in the window. ``silent``: why
+    there are no steps, if there are none. ``doubt``: why no rate follows from the steps.
     """
     devices, channels = reader.devices(), reader.channels()
     used = {device.id for device in devices if device.used}
     missing, spans = _missing_reason(reader), _timed(steps)
     start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
     edges = [start, *source.edges(start, end), end] if end > start else []
-    silent = NO_STEPS if steps else no_steps(reader.meta())
+    silent = NO_STEPS if steps else silent
     told = ends_told(reader.meta())
     statistics: dict[str, Statistic] = {}
     single: dict[tuple[str, str], Statistic] = {}

@@ -18,6 +18,7 @@ from gpuwatch.analysis.samples.source import Source
 from gpuwatch.analysis.samples.steady_state import StepTimes, series_of
 from gpuwatch.analysis.samples.step_lines import (
     NO_STEPS,
+    NO_STEPS_YET,
     SOME,
     ends_told,
     hooked,
@@ -187,19 +188,21 @@ def summarise_from(
     sample_times = source.sample_times(span_of(steps))
     window = timed_window(steps, sample_times)
     timed = [row for row in steps if not row.warmup]
+    state = status(meta, reader.path)
+    silent = NO_STEPS_YET if state.live else no_steps(meta)
     writers, doubt = several_writers(meta), no_rates(meta, timed)
     session, count = mapping(meta.get("session")), mapping(meta.get("count"))
     run, workload = mapping(meta.get("run")), mapping(meta.get("workload"))
     ended = number(mapping(meta.get("result")).get("t"))
     if ended is None and sample_times:
         ended = sample_times[-1]
-    statistics, of_device = statistics_of(reader, source, window, steps, count, doubt)
+    statistics, of_device = statistics_of(reader, source, window, steps, count, silent, doubt)
     label = str(session.get("label", reader.path.stem))
     rows, facts = reader.devices(), reader.facts()
     until = number(mapping(meta.get("result")).get("output_until"))
     described = Steps(reason=writers) if writers else steps_of(steps, series, told=ends_told(meta))
     if not steps:
-        described = replace(described, reason=no_steps(meta))
+        described = replace(described, reason=silent)
     if hooked(meta):  # of a phase that the hook never saw the time is in ``other``, not 0
         seen = {name: seconds for name, seconds in described.phases.items() if seconds > 0}
         described = replace(described, phases=seen)
@@ -225,7 +228,7 @@ def summarise_from(
         count,
         missing_of(meta, rows),
         doubt,
-        no_steps(meta),
+        silent,
     )
     efficiency = efficiency_of(
         program,
@@ -242,7 +245,6 @@ def summarise_from(
     )
     unix = number(mapping(meta.get("clock")).get("unix_ns"))
     how = how_timed(reader, steps)
-    state = status(meta, reader.path)
     out_of_memory = mapping(meta.get("result")).get("out_of_memory") is True
     return Summary(
         id=str(session.get("id", "")),
