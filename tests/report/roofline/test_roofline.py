@@ -293,7 +293,11 @@ def test_a_picture_of_nothing_is_one_clear_error(
     error = capsys.readouterr().err
     assert error.startswith("gpuwatch: error: there is no roofline to draw") and error[-1] == "\n"
     assert error.count("\n") == 1
-    assert main(["roofline", str(path)]) == 0
+    assert main(["roofline", str(path)]) == 3
+    assert capsys.readouterr().err == error
+    imported = record(tmp_path / "i.gpuwatch", extra={"workload": {"kind": "import"}})
+    assert main(["roofline", str(imported)]) == 3
+    assert f"see `gpuwatch kernels {imported}`" in capsys.readouterr().err
 
 
 def test_a_picture_that_cannot_be_written_is_one_clear_error(

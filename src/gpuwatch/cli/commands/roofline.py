@@ -39,6 +39,7 @@ def render(paths: list[Path], form: str) -> str:
     Raises:
         NotAvailable: there is nothing to draw; the message has the reasons.
     """
+    from gpuwatch.analysis.hardware.bound import UNKNOWN
     from gpuwatch.analysis.study.grouping import FEW
     from gpuwatch.analysis.study.read import read_sessions
     from gpuwatch.analysis.summary.summary import summarise
@@ -66,12 +67,12 @@ def render(paths: list[Path], form: str) -> str:
             rooflines.append(roofline)
             if session.generation is not None:
                 rooflines += session.generation.rooflines
-    if form == "text":
+    picture = svg.svg(rooflines)
+    if form == "text" and (picture or any(e.verdict.bound != UNKNOWN for e in rooflines)):
         return left_out + roofline_text.text(rooflines)
     if form == "json":
         listed = [json.roofline(figure) for figure in rooflines]
         return json.dumps({"schema": JSON_SCHEMA, "rooflines": listed})
-    picture = svg.svg(rooflines)
     if picture is None:
         reasons = dict.fromkeys(figure.reason or figure.verdict.text for figure in rooflines)
         hints = dict.fromkeys(figure.verdict.hint for figure in rooflines if figure.verdict.hint)
