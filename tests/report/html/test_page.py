@@ -110,6 +110,8 @@ def test_runs_of_studies_side_by_side_are_all_drawn_beside_the_warm_up(study: St
     drawn = [f"{cell.label}, " for cell in cells for _ in cell.runs]
     assert sum(picture.count(f"<title>{label}") for label in set(drawn)) == len(drawn)
     assert ">warm-up<" in picture and ">run 1<" in picture
+    picture = page(study, []).partition('id="every-run"')[2].partition("</figure>")[0]
+    assert ">warm-up<" in picture and ">1<" in picture and ">block 1<" not in picture
 
 
 def test_the_band_ends_where_the_margin_is_tested(study: StudyResult) -> None:

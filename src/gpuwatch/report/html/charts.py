@@ -191,7 +191,7 @@ def dots(question: Question) -> str:
     parts += lines([y(tick) for tick in ticks])
     for at in range(0, len(places), -(-len(places) // 12)):
         first, *rest = places[at].split(" ")
-        again = at > 0 and places[at - 1].split(" ")[0] == first
+        again = at > 0 and (at < len(blocks) or places[at - 1].startswith(first))
         parts.append(
             f'<text x="{(at + 0.5) * width:.2f}%" y="{_DOTS - 4}" text-anchor="middle">'
             f"{text(rest[-1] if again and rest else places[at])}</text>"
@@ -220,8 +220,9 @@ def dots(question: Question) -> str:
         f'<figure class="chart">\n{legend([cell.label for cell in cells], extra)}'
         f'<div class="plot">{scale(labels, 74, _DOTS)}'
         f'<svg role="img" width="100%" height="{_DOTS}">{"".join(parts)}</svg></div>\n'
-        f"<figcaption>{text(question.metric.capitalize())} of every run, the thin lines the "
-        f"medians of the judged ones.{' The axis does not start at 0.' * (axis.low > 0)}"
+        f"<figcaption>{text(question.metric.capitalize())} of every run"
+        f"{', by block' * bool(blocks)}, the thin lines the medians of the judged ones."
+        f"{' The axis does not start at 0.' * (axis.low > 0)}"
         "</figcaption>\n</figure>"
     )
 
