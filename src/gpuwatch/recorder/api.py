@@ -28,7 +28,7 @@ from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.attempts import ATTEMPTS, attempts
 from gpuwatch.session.study.estimate import cell
 from gpuwatch.session.study.outcomes import done, end_of, given_up, interrupted, meta_of, missing
-from gpuwatch.session.study.plan import Plan, read
+from gpuwatch.session.study.plan import PLAN, Plan, read
 from gpuwatch.session.study.progress import recorder_of
 from gpuwatch.session.study.removal import removal, remove
 from gpuwatch.session.study.signature import is_own
@@ -110,8 +110,9 @@ def own_plan(folder: Path, *, trusted: bool) -> Plan:
     """
     plan = read(folder)
     if plan is None or not plan.runs:
+        what = "is not as gpuwatch wrote it" if (folder / PLAN).exists() else "is missing"
         raise UsageError(
-            f"{folder} has no plan that can be read", "name the folder of a study of several runs"
+            f"{folder} has no plan that can be read: {PLAN} {what}", "start the study again"
         )
     if any(run.workload.kind not in ("workload", "command") for run in plan.runs):
         raise UsageError(f"{folder} is not a study of a workload", "start it again")

@@ -274,8 +274,8 @@ def test_a_study_that_cannot_go_on_here_is_refused(
 
 def test_a_plan_that_cannot_be_read_is_refused(begun: Path, tmp_path: Path) -> None:
     (begun / PLAN).write_text("{}")
-    for folder in (begun, tmp_path):
-        with pytest.raises(UsageError, match="has no plan that can be read"):
+    for folder, why in ((begun, "is not as gpuwatch wrote it"), (tmp_path, "is missing")):
+        with pytest.raises(UsageError, match=f"no plan that can be read: plan.json {why}"):
             dispatch(["resume", str(folder)])
     with pytest.raises(StorageError, match="no such file"):
         dispatch(["resume", str(tmp_path / "nothing")])
