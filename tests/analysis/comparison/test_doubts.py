@@ -105,7 +105,7 @@ def test_steps_that_cover_a_part_of_the_window_are_told_with_both_times(tmp_path
     arrived = {"step_ends": "arrived"}
     other = summary(tmp_path / "arrived.gpuwatch", steps=steps, extra=arrived)
     (note,) = [each for each in other.notes if "own times" in each]
-    assert "FLOP/s, bytes/s are over the former, samples over the latter" in note
+    assert "FLOP/s, bytes/s are over the former, sampled figures over the latter" in note
     assert other.steps.samples_per_second == pytest.approx(STEPS * BATCH / 2.0)
     assert not [each for each in summary(tmp_path / "b.gpuwatch").notes if "own times" in each]
     # 2 TFLOP a step over the window, as executed FLOP are: neither over the steps' own time.

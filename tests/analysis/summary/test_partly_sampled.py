@@ -43,7 +43,7 @@ def test_any_metric_that_is_known_for_less_than_the_others_is_named(
 
 def test_what_was_read_once_is_not_known_for_no_part(session: Summary) -> None:
     (note,) = partly_sampled([_with(session, "whole run", gpu_power=0.0, cpu_utilization=1.0)])
-    assert note.startswith("GPU power: sampled over only <0.1 % of the whole run")
+    assert note.startswith("GPU power: sampled over only under 0.1 % of the whole run")
 
 
 def test_of_several_runs_it_is_one_note(session: Summary) -> None:

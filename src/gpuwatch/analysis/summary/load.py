@@ -75,7 +75,7 @@ def partly_sampled(sessions: Sequence[Summary]) -> tuple[str, ...]:
 
 def _span(shares: Sequence[float]) -> str:
     """``33 %``, or ``33 to 40 %``: from the first of ``shares`` to the last."""
-    low, high = (units.percent(share) for share in (shares[0], shares[-1]))
+    low, high = (units.percent(e).replace("<", "under ") for e in (shares[0], shares[-1]))
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
