@@ -65,9 +65,7 @@ HIDDEN = frozenset({"follow", "in-part", "relay", "start-plan", "watch-machine"}
 
 PROGRAMS = frozenset({"run", "--record", "noise"})
 """Commands that run a program of the user's own; ``--`` before it may be left out."""
-_HARDLY_OF_A_PROGRAM = frozenset(
-    {"--blocks", "--cool-down", "--dry-run", "--env", "--margin", "--plan", "--quick", "--rigorous"}
-)
+_HARDLY_OF_A_PROGRAM = {"--blocks", "--dry-run", "--env", "--plan", "--quick", "--rigorous"}
 """Options that behind a program may have been meant for gpuwatch."""
 _TAKE_WORDS = PROGRAMS | {"doctor", "sweep", "rename", "tag", "note"}
 """Commands that look at the words after ``--``."""

@@ -91,10 +91,8 @@ def no_rates(meta: Mapping[str, JSON], timed: Iterable[StepLine]) -> str | None:
     The workload must tell how long its steps took, or when all of them ended.
     """
     lines = list(timed)
-    if (writers := several_writers(meta)) is not None:
-        return writers
-    if (wrong := impossible(lines)) is not None:
-        return wrong
+    if unusable := several_writers(meta) or impossible(lines):
+        return unusable
     if arrived(meta, lines[1:]):
         return UNTIMED
     return LEAPS if leaps(lines) and any(taken(line) is None for line in lines[1:]) else None

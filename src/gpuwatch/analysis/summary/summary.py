@@ -203,9 +203,8 @@ def summarise_from(
     label = str(session.get("label", reader.path.stem))
     rows, facts = reader.devices(), reader.facts()
     until = number(mapping(meta.get("result")).get("output_until"))
-    described = (
-        Steps(reason=unusable) if unusable else steps_of(steps, series, told=ends_told(meta))
-    )
+    told = ends_told(meta)
+    described = Steps(reason=unusable) if unusable else steps_of(steps, series, told=told)
     if not steps:
         described = replace(described, reason=silent)
     if hooked(meta):  # of a phase that the hook never saw the time is in ``other``, not 0
@@ -244,7 +243,7 @@ def summarise_from(
         statistics,
         of_device,
         samples,
-        _work(timed, described, told=ends_told(meta)),
+        _work(timed, described, told=told),
         counters,
         reader.gpu_processes(),
     )

@@ -32,6 +32,7 @@ _BEFORE = {_MAXIMUM: "maximum ", "phases, mean": "phase: "}
 _SINGLE = "single runs: how much they vary is not known"
 _WAYS = {True: "with an interval that excludes zero change", False: "by runs that do not overlap"}
 """How repeated runs show a change, with and without blocks."""
+_Row = ComparisonRow | TableRow
 _RATES = (PAID, THROUGHPUT)
 _MOST = 12
 """Most quantities; of more, the number is told."""
@@ -58,7 +59,7 @@ def of_sessions(
     return _differing(rows, compared.baseline, names, told, None, places=places)
 
 
-def _reads(row: ComparisonRow | TableRow) -> tuple[str, ...]:
+def _reads(row: _Row) -> tuple[str, ...]:
     """What makes a row another one: of memory its values, as that of the only process reads as that
     of its GPU, else its name."""
     if row.unit == "By":
@@ -77,7 +78,7 @@ def of_question(question: Question) -> Section:
 
 
 def _differing(
-    rows: Sequence[ComparisonRow | TableRow],
+    rows: Sequence[_Row],
     baseline: int | None,
     labels: Sequence[str],
     told: str,
@@ -95,7 +96,7 @@ def _differing(
     found = [row for size, row in sizes if size > 0 or row in rates]
     means = {row.name for row in found if row.group != _MAXIMUM}
     found = [row for row in found if row.group != _MAXIMUM or row.name not in means]
-    once: dict[tuple[object, ...], ComparisonRow | TableRow] = {}
+    once: dict[tuple[object, ...], _Row] = {}
     for row in found:
         once.setdefault((*_reads(row), *map(row.change, places)), row)
     found = list(once.values())
@@ -142,20 +143,18 @@ def rates(question: Question) -> Section:
     return Section("", (table,) if rows else ())
 
 
-def _rates(
-    rows: Sequence[ComparisonRow | TableRow], verdicts: Iterable[Verdict]
-) -> list[ComparisonRow | TableRow]:
+def _rates(rows: Sequence[_Row], verdicts: Iterable[Verdict]) -> list[_Row]:
     unlike = any(each.endswith(f"({RATES})") for verdict in verdicts for each in verdict.reasons)
     return [row for row in rows if unlike and row.name in _RATES]
 
 
-def _size(row: ComparisonRow | TableRow, baseline: int, places: Collection[int]) -> float:
+def _size(row: _Row, baseline: int, places: Collection[int]) -> float:
     """The logarithm of the factor between the baseline's value and the furthest that differs, 0 if
     none does."""
     return max((_apart(row, at, baseline) for at in places), default=0.0)
 
 
-def _apart(row: ComparisonRow | TableRow, at: int, baseline: int) -> float:
+def _apart(row: _Row, at: int, baseline: int) -> float:
     value, base = row.values[at], row.values[baseline]
     if value is None or base is None or not shows(row, at, baseline):
         return 0.0
