@@ -392,7 +392,9 @@ def test_two_runs_of_different_blocks_are_described_without_their_blocks(tmp_pat
 
 
 def test_a_value_of_the_last_steps_alone_is_told(tmp_path: Path) -> None:
-    late = [step(n, 0.1 * (1.1 if n > 88 else 1.0) * (1 + 1e-4 * (n % 3))) for n in range(1, 101)]
+    late = [
+        step(n, SECONDS * (1.1 if n > 88 else 1.0) * (1 + 1e-4 * (n % 3))) for n in range(1, 101)
+    ]
     plan = planned([PAIR])
     odd = {run.index: {"steps": late} for run in plan.runs if run.environment == DOCKER}
     recorded(tmp_path, [PAIR], EFFECTS, options=odd)
@@ -403,7 +405,7 @@ def test_a_value_of_the_last_steps_alone_is_told(tmp_path: Path) -> None:
 
 def test_of_steps_that_do_not_all_tell_their_samples_there_is_no_throughput(tmp_path: Path) -> None:
     told = [
-        step(n, 0.1 * (1 + 1e-4 * (n % 3)), samples=64 if n % 9 else None) for n in range(1, 61)
+        step(n, SECONDS * (1 + 1e-4 * (n % 3)), samples=64 if n % 9 else None) for n in range(1, 61)
     ]
     plan = planned([PAIR])
     recorded(tmp_path, [PAIR], EFFECTS, options={run.index: {"steps": told} for run in plan.runs})

@@ -98,7 +98,7 @@ def metric_of(groups: Iterable[Group]) -> str:
     """``step time`` where any run reports steps, else ``whole run``."""
     reads = [placed.read for group in groups for placed in group.placed]
     steps = any(
-        read.summary.steps.count is not None or read.summary.unusable_steps for read in reads
+        read.summary.steps.count is not None or read.summary.several_writers for read in reads
     )
     return STEP_TIME if steps else WHOLE_RUN
 

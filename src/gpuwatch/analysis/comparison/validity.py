@@ -48,8 +48,8 @@ def invalid_reasons(
     if any(each.workload.get("kind") == "machine" for each in (*one, *two)):
         return ("recordings of the machine alone have no steps to compare",)
     reasons = [
-        *_unusable(baseline),
-        *_unusable(other),
+        *_several_writers(baseline),
+        *_several_writers(other),
         *work_differences(one, two, across_commands=across_commands),
     ]
     if not across_devices:
@@ -62,10 +62,10 @@ def invalid_reasons(
     return (*reasons, *_overlap(baseline, other))
 
 
-def _unusable(cell: Cell) -> list[str]:
-    """A clause if the step lines of a run are wrong."""
-    told = [text for run in cell.judged if (text := run.session.unusable_steps)]
-    return [f"the steps of {cell.label} cannot be used: {told[0]}"] if told else []
+def _several_writers(cell: Cell) -> list[str]:
+    """A clause if step lines of several processes are mixed in a run."""
+    told = [text for run in cell.judged if (text := run.session.several_writers)]
+    return [f"the steps of {cell.label} are not those of one process: {told[0]}"] if told else []
 
 
 def chosen_differences(baseline: Cell, other: Cell) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from gpuwatch.analysis.samples.rates import StepLine, full_times, leaps, taken
-from gpuwatch.core import units
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
 from gpuwatch.session.rows import StepBucket
@@ -29,9 +28,6 @@ TOGETHER = (
     "(`gpuwatch run --help`)"
 )
 _LONGEST_REASON = 400
-_IMPOSSIBLE = 1.5
-"""Times the age of the run beyond which the steps' own times get one: well above any clock's error,
-well below a thousand, for milliseconds."""
 
 
 def several_writers(meta: Mapping[str, JSON]) -> str | None:
@@ -41,19 +37,6 @@ def several_writers(meta: Mapping[str, JSON]) -> str | None:
     """
     told = mapping(meta.get("several_writers")).get("text")
     return clean(told, _LONGEST_REASON) if told else None
-
-
-def impossible(steps: Sequence[StepLine]) -> str | None:
-    """Why the steps' times are wrong, where they took longer than the run."""
-    own = sum(taken(row) or 0.0 for row in steps if not row.warmup)
-    age = steps[-1].t / 1e9 if steps else 0.0
-    if own <= _IMPOSSIBLE * age:
-        return None
-    return (
-        f"the step lines tell {units.milliseconds(own)} of steps, though the last one ended "
-        f"{units.milliseconds(age)} after the start of the run: what they print as `seconds` is "
-        "not seconds, so no time of a step, throughput or FLOP/s is right (`gpuwatch run --help`)"
-    )
 
 
 def no_steps(meta: Mapping[str, JSON]) -> str:
@@ -91,8 +74,8 @@ def no_rates(meta: Mapping[str, JSON], timed: Iterable[StepLine]) -> str | None:
     The workload must tell how long its steps took, or when all of them ended.
     """
     lines = list(timed)
-    if unusable := several_writers(meta) or impossible(lines):
-        return unusable
+    if (writers := several_writers(meta)) is not None:
+        return writers
     if arrived(meta, lines[1:]):
         return UNTIMED
     return LEAPS if leaps(lines) and any(taken(line) is None for line in lines[1:]) else None

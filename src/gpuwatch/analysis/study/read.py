@@ -46,7 +46,7 @@ def read_from(reader: SessionReader) -> Read:
     timed = [row for row in source.steps() if not row.warmup]
     times, reason = series_of(timed)
     summary = summarise_from(reader, source, (times, reason))
-    steady = _steady(times, summary.unusable_steps or reason)
+    steady = _steady(times, summary.several_writers or reason)
     if steady.seconds is not None:
         told = ends_told(reader.meta())
         steady = replace(steady, total=time_per_step(timed, steady.first, told=told))

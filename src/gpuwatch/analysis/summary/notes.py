@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gpuwatch.analysis.samples.rates import StepLine, duration, intervals, taken
-from gpuwatch.analysis.samples.step_lines import ends_told, impossible, several_writers
+from gpuwatch.analysis.samples.step_lines import ends_told, several_writers
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.core import units
@@ -47,6 +47,9 @@ _COUNTER_HINTS = {
 """Hints by whether the run used the CPU."""
 COVERED = 0.9
 """Share of the window below which the steps' own times get a note."""
+_IMPOSSIBLE = 1.5
+"""Times the age of the run beyond which the steps' own times get one: well above any clock's error,
+well below a thousand, for milliseconds."""
 
 
 def out_of_order(facts: Mapping[str, Mapping[str, JSON]]) -> list[str]:
@@ -72,7 +75,7 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
         )
     texts += _denominators(steps, told=ends_told(reader.meta()))
     if several_writers(reader.meta()) is None:
-        texts += filter(None, [impossible(steps)])
+        texts += _impossible(steps)
     texts += _as_seen(reader.meta(), steps)
     texts += _no_counters(reader.meta())
     by_kind: dict[str, list[EventRow]] = {}
@@ -179,13 +182,26 @@ def _denominators(steps: Sequence[StepLine], *, told: bool) -> list[str]:
     text = (
         "the step time is over the former, throughput, FLOP/s and bytes/s are over the latter"
         if own < COVERED * over
-        else "step time, throughput, FLOP/s, bytes/s are over the former, sampled figures over the "
-        "latter"
+        else "step time, throughput, FLOP/s, bytes/s are over the former, sampled figures over the latter"
     )
     return [
         f"the steps' own times are {units.milliseconds(own)} of the {units.milliseconds(window)} "
         "from the start of the first timed step to the end of the last, without evaluations: "
         f"{text}"
+    ]
+
+
+def _impossible(steps: Sequence[StepLine]) -> list[str]:
+    """A note where the steps took longer than the run."""
+    own = sum(taken(row) or 0.0 for row in steps if not row.warmup)
+    age = steps[-1].t / 1e9 if steps else 0.0
+    if own <= _IMPOSSIBLE * age:
+        return []
+    return [
+        f"the step lines tell {units.milliseconds(own)} of steps, though the last one ended "
+        f"{units.milliseconds(age)} after the start of the run: what they print as `seconds` is "
+        "not seconds, so no time of a step, "
+        "throughput or FLOP/s is right (`gpuwatch run --help`)"
     ]
 
 

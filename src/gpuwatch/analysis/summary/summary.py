@@ -22,7 +22,6 @@ from gpuwatch.analysis.samples.step_lines import (
     SOME,
     ends_told,
     hooked,
-    impossible,
     no_rates,
     no_steps,
     several_writers,
@@ -158,9 +157,8 @@ class Summary:
     """Bytes, as in lists."""
     generation: Generation | None = None
     """Of a language model that generates."""
-    unusable_steps: str | None = None
-    """Why no figure of steps is known: the lines are those of several processes, or tell more time
-    than the run took."""
+    several_writers: str | None = None
+    """Why the step lines are not those of one process: no figure of steps is known."""
     hooked: bool | None = None
     """Whether the hook reported from its processes; ``None``: unknown, or no command."""
     given: Label = NONE
@@ -193,7 +191,6 @@ def summarise_from(
     state = status(meta, reader.path)
     silent = NO_STEPS_YET if state.live else no_steps(meta)
     writers, doubt = several_writers(meta), no_rates(meta, timed)
-    unusable = writers or impossible(steps)
     session, count = mapping(meta.get("session")), mapping(meta.get("count"))
     run, workload = mapping(meta.get("run")), mapping(meta.get("workload"))
     ended = number(mapping(meta.get("result")).get("t"))
@@ -204,7 +201,7 @@ def summarise_from(
     rows, facts = reader.devices(), reader.facts()
     until = number(mapping(meta.get("result")).get("output_until"))
     told = ends_told(meta)
-    described = Steps(reason=unusable) if unusable else steps_of(steps, series, told=told)
+    described = Steps(reason=writers) if writers else steps_of(steps, series, told=told)
     if not steps:
         described = replace(described, reason=silent)
     if hooked(meta):  # of a phase that the hook never saw the time is in ``other``, not 0
@@ -300,7 +297,7 @@ def summarise_from(
             efficiency.data_type,
             on_gpu=run.get("device") == "cuda",
         ),
-        unusable_steps=unusable,
+        several_writers=writers,
         hooked=hooked(meta),
         given=labels.read(reader.path.parent).get(reader.path.name, NONE),
         ranks=recorded_ranks(reader, source, rank_rows, rank_steps),
