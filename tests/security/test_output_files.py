@@ -30,7 +30,7 @@ WRITING = {
 @pytest.fixture
 def other(tmp_path: Path) -> Path:
     copy = tmp_path / "other.gpuwatch"
-    copy.write_bytes(RECORDED.read_bytes())
+    copy.write_bytes(RECORDED.with_name("02-bare-2.gpuwatch").read_bytes())
     return copy
 
 

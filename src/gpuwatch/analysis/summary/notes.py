@@ -182,7 +182,8 @@ def _denominators(steps: Sequence[StepLine], *, told: bool) -> list[str]:
     text = (
         "the step time is over the former, throughput, FLOP/s and bytes/s are over the latter"
         if own < COVERED * over
-        else "step time, throughput, FLOP/s, bytes/s are over the former, sampled figures over the latter"
+        else "step time, throughput, FLOP/s, bytes/s are over the former, sampled figures over the "
+        "latter"
     )
     return [
         f"the steps' own times are {units.milliseconds(own)} of the {units.milliseconds(window)} "
