@@ -69,7 +69,19 @@ def one_line(text: str) -> str:
         (["--plain", "run", "--steps", "0", "--", "true"], "gpuwatch run --help"),
         ([], "needs a terminal"),
         (["show", "nothing"], "gpuwatch sessions"),
-        (["show", "last"], "no session was recorded yet"),
+        *(
+            ([command], "no session was recorded yet")
+            for command in (
+                "show",
+                "log",
+                "kernels",
+                "roofline",
+                "compare",
+                "export",
+                "report",
+                "replay",
+            )
+        ),
         (["show", "./missing.gpuwatch"], "no such file"),
         (["compare", "./missing.gpuwatch"], "no such file"),
         (["stop"], "--all"),

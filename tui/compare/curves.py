@@ -41,11 +41,11 @@ class Metric:
 
 
 METRICS = (
+    Metric(STEP_TIME, "s"),
     Metric("hw.gpu.utilization", "1"),
     Metric("hw.gpu.memory.bandwidth", "By/s"),
     Metric("gpuwatch.flop.rate", "FLOP/s"),
     Metric("gpuwatch.bytes.rate", "By/s"),
-    Metric(STEP_TIME, "s"),
     Metric("gpuwatch.throughput", "{sample}/s"),
     Metric(LOSS, ""),
     Metric("hw.gpu.power", "W"),

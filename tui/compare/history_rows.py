@@ -88,7 +88,10 @@ def history_rows(
     low, high, cut_off = _scale(
         [value for each in placed for value in each.values if value is not None], view
     )
-    label = min(width // 3, max((cell_len(clean(each.label)) for each in series), default=0))
+    label = min(
+        max(width // 3, width - 70),
+        max((cell_len(clean(each.label)) for each in series), default=0),
+    )
     legend = [_legend(each, view, label, width) for each in placed]
     before = int(-start / max(1e-12, end - start) * columns)
     rows = max(3, height - len(legend) - 3)
@@ -115,16 +118,12 @@ def _curves(series: Series, view: View) -> list[Curve]:
 
 
 def _stretch(series: Sequence[Series], view: View) -> tuple[float, float]:
-    """Start and end of the axis: from the warm-up, at most a tenth of the width, to the last
-    value."""
+    """Start and end of the axis: from the warm-up, at most a tenth of the width, to the last step,
+    or value where a run has no steps."""
     runs = [run for each in series for run in each.runs]
-    ends = [
-        place
-        for each in series
-        for curve in _curves(each, view)
-        for place in _along(curve, view)
-        if place is not None
-    ]
+    shown = [run.curves for run in runs if view.metric.key in run.curves]
+    by = STEP_TIME if all(STEP_TIME in curves for curves in shown) else view.metric.key
+    ends = [place for curves in shown for place in _along(curves[by], view) if place is not None]
     end = max([*ends, 1.0 if not view.by_step else 10.0])
     warm = [float(r.warmup_steps) if view.by_step else r.warmup_seconds for r in runs if r.timed]
     early = [-place for place in ends if place < 0] if not view.by_step else []

@@ -427,22 +427,37 @@ def column_means(
     """Mean of each column of ``view``; ``None`` and NaN are unknown values.
 
     A value covers the time since the one before it, so that narrow columns have no gaps between
-    two. ``interval``: the usual seconds between two.
+    two, nor where one reading is missing: GPM has none at every tick that is near its 0.1 s.
+    ``interval``: the usual seconds between two.
     """
     edges = view.edges()
     means: list[float | None] = []
     low = bisect_right(times, edges[0])
+
+    def known(at: int) -> bool:
+        value = values[at]
+        return value is not None and value == value
+
+    def close(first: int, last: int) -> bool:
+        in_time = 2.5 * interval * NS
+        return first >= 0 and last < len(times) and times[last] - times[first] < in_time
+
+    def at_or_after(at: int) -> float | None:
+        if not known(at) and close(at - 1, at + 1) and known(at - 1):
+            at += 1
+        return values[at] if known(at) else None
+
     for end in edges[1:]:
         high = bisect_right(times, end, low)
-        known = [value for value in values[low:high] if value is not None and value == value]
-        if known:
-            means.append(sum(known) / len(known))
+        inside = [value for value in values[low:high] if value is not None and value == value]
+        if inside:
+            means.append(sum(inside) / len(inside))
+        elif low + 1 == high:
+            means.append(at_or_after(low))
         elif low == high < len(times):
             # The sample behind the column covers it, unless it came late.
-            after_one = high > 0 and times[high] - times[high - 1] < 2.5 * interval * NS
-            covers = after_one or times[high] - end < _APART * interval * NS
-            value = values[high]
-            means.append(value if covers and value == value else None)
+            covers = close(high - 1, high) or times[high] - end < _APART * interval * NS
+            means.append(at_or_after(high) if covers else None)
         else:
             means.append(None)
         low = high

@@ -152,6 +152,8 @@ def _plot(
         if 0 <= at < height and 0 <= column < columns:
             cells[at][column] = (mark, "flops")
     cells[0][: len(_RATE)] = [(character, "muted") for character in _RATE]
+    if roofline.bandwidth is not None:
+        _name_slope(cells, roofline.bandwidth)
     labels_by_row = _names(roofline, plane, labels - 1)
     drawn = []
     for at, line in enumerate(cells):
@@ -218,7 +220,7 @@ def _names(roofline: Roofline, plane: Plane, width: int) -> Mapping[int, tuple[s
         groups.setdefault((ceiling.value, ceiling.kind), []).append(ceiling.name)
     for (value, kind), types in groups.items():
         row = max(0, plane.row(value))
-        free = next((at for at in range(row, plane.rows - 1) if at not in names), None)
+        free = next((at for at in range(row, plane.rows) if at not in names), None)
         if free is not None:
             label = f"{'/'.join(_SHORT.get(name, name) for name in types)} {kind}"
             size = "".join(si_parts(value, ""))
@@ -226,13 +228,18 @@ def _names(roofline: Roofline, plane: Plane, width: int) -> Mapping[int, tuple[s
                 fit(f"{size} {label}", width),
                 "strong" if roofline.data_type in types else "muted",
             )
-    bandwidth = roofline.bandwidth
-    last = next((at for at in range(plane.rows - 1, -1, -1) if at not in names), None)
-    if bandwidth is not None and last is not None:
-        size = si(bandwidth.value, "B/s")
-        texts = [f"╱ {size} {what}" for what in (bandwidth.text, bandwidth.kind)]
-        names[last] = (longest_fitting(texts, width) or fit(texts[-1], width), "bandwidth")
     return names
+
+
+def _name_slope(cells: list[list[tuple[str, str]]], bandwidth: Ceiling) -> None:
+    """Write the bandwidth beside its roof, in the lowest row with room for it."""
+    texts = [f"  {si(bandwidth.value, 'B/s')} {what}" for what in (bandwidth.text, bandwidth.kind)]
+    for row in reversed(cells):
+        start = max((at + 1 for at, (_, role) in enumerate(row) if role == "bandwidth"), default=0)
+        room = next((at for at in range(start, len(row)) if row[at][0] != " "), len(row)) - start
+        if start and (text := longest_fitting(texts, room)):
+            row[start : start + len(text)] = [(character, "bandwidth") for character in text]
+            return
 
 
 def _rate_label(plane: Plane, row: int) -> str:

@@ -12,7 +12,8 @@ from gpuwatch.core.errors import ExitCode, UsageError
 
 SESSION = """\
 SESSION is a file, a study's folder or its name (for one session a study of one
-run), the start of an id, a name given with `gpuwatch rename`, tag:TAG, or `last`."""
+run), the start of an id, a name given with `gpuwatch rename`, tag:TAG, or `last`,
+which commands that only read take where none is given."""
 """Help epilogue of every command that takes a session."""
 HOME = ""
 """Name for `gpuwatch` without a command, with the home screen's options."""

@@ -23,8 +23,10 @@ def plain_unit(unit: str) -> str:
 
 
 def digits(value: float) -> str:
-    """Three significant digits without an exponent: ``1.52``, ``15.2``, ``152``, ``1,520``."""
+    """Three significant digits: ``0``, ``0.015``, ``1.52``, ``15.2``, ``152``, ``1,520``."""
     size = abs(value)
+    if size < 0.0995:
+        return significant(value)
     if round(size, 1) >= 100:
         return f"{value:,.0f}"
     if round(size, 2) >= 10:
@@ -109,7 +111,8 @@ def memory_usage(used: float | None, total: float | None) -> str:
     number, unit = binary_parts(total)
     if used is None:
         return f"{UNKNOWN}/{number} {unit}"
-    return f"{digits(used / 1024 ** _BINARY.index(unit))}/{number} {unit}"
+    share = used / 1024 ** _BINARY.index(unit)
+    return f"{f'{share:.2f}' if 0 < share < 1 else digits(share)}/{number} {unit}"
 
 
 def percent(fraction: float | None, *, whole: bool = False) -> str:

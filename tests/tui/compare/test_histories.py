@@ -25,7 +25,7 @@ from ..sessions import finished
 from .test_compare import many
 
 Make = Callable[..., Path]
-UTILIZATION = METRICS[0]
+UTILIZATION = METRICS[1]
 STEP = next(metric for metric in METRICS if metric.key == STEP_TIME)
 
 
@@ -40,7 +40,7 @@ def run(values: list[float | None], metric: Metric = UTILIZATION, warm: int = 0)
 
 
 def rows(*series: Series, view: View | None = None, size: tuple[int, int] = (80, 22)) -> list[str]:
-    lines = history_rows(series, view or View(), *size)
+    lines = history_rows(series, view or View(UTILIZATION), *size)
     assert len(lines) <= size[1] and max(line.used for line in lines) <= size[0]
     return ["".join(text for text, _ in line.spans()) for line in lines]
 
@@ -106,12 +106,20 @@ def test_an_unknown_value_is_a_gap() -> None:
 def test_warm_up_lies_before_zero_and_the_means_are_without_it() -> None:
     for by_step in (False, True):
         text = rows(
-            Series("bare", (run([0.1] * 6 + [0.6] * 60, warm=6),), 1), view=View(by_step=by_step)
+            Series("bare", (run([0.1] * 6 + [0.6] * 60, warm=6),), 1),
+            view=View(UTILIZATION, by_step),
         )
         assert "╌ warm-up" in text[0]
         axis = next(row for row in text if "└" in row)
         assert axis.partition("└")[2].startswith("╌╌")
         assert "mean 60 %" in text[-1]
+
+
+def test_the_axis_ends_with_the_last_step() -> None:
+    gauge, steps = run([0.5] * 60), run([0.1] * 25, STEP)
+    both = replace(gauge, curves={**gauge.curves, **steps.curves})
+    labels = next(row for row in reversed(rows(Series("a", (both,), 1))) if "20s" in row)
+    assert "30s" not in labels and "40s" in " ".join(rows(Series("a", (gauge,), 1)))
 
 
 def test_the_means_are_those_of_the_table_over_the_timed_steps_alone(session: Make) -> None:
@@ -211,16 +219,16 @@ async def test_h_draws_them_and_m_x_z_change_metric_alignment_and_scale(session:
         await shows(pilot, "against")
         await pilot.press("h")
         await shows(pilot, "b 2 env1")
-        await shows(pilot, "GPU utilization  measured  by time since the first timed step")
+        await shows(pilot, "step time  measured  by time since the first timed step")
         await until(pilot, lambda: "reading" not in screen_text(app))
         await pilot.press("m")
-        await shows(pilot, "model FLOP/s  counted")
+        await shows(pilot, "GPU utilization  measured")
         await pilot.press("x")
         await shows(pilot, "by timed steps")
         await pilot.press("z")
         await shows(pilot, "scale not from zero")
         await pilot.press("M", "x", "z")
-        await shows(pilot, "GPU utilization  measured  by time")
+        await shows(pilot, "step time  measured  by time")
         assert "scale not from zero" not in screen_text(app)
         await pilot.press("question_mark")
         await shows(pilot, "scale from zero, or over the values alone")
@@ -249,7 +257,7 @@ def test_letters_and_colours_are_of_runs_and_of_those_shown_no_two_are_alike() -
     seen: dict[str, set[tuple[str, str]]] = {}
     for skipped in range(60):
         shown = [series[0], *series[1 + skipped : 8 + skipped]]
-        lines = history_rows(shown, View(), 80, 22, skipped)[-8:]
+        lines = history_rows(shown, View(UTILIZATION), 80, 22, skipped)[-8:]
         legend = [
             ("".join(t for t, _ in line.spans()).split(), line.spans()[0][1]) for line in lines
         ]

@@ -195,7 +195,7 @@ async def test_idle_gpus_come_first_and_keep_their_order_in_the_command(
     none = {"hw.gpu.utilization": rest, "hw.gpu.memory.usage": rest}
     idle = replace(gpus[2], readings={**gpus[2].readings, **none})
     async with running(lambda: NewRunScreen(gpus=(*gpus[:2], idle)), (160, 50)) as (app, pilot):
-        await shows(pilot, "0.00/80.0 GiB, idle")
+        await shows(pilot, "0/80.0 GiB, idle")
         boxes = app.screen.query("#gpus Checkbox").results(Checkbox)
         assert [each.label.plain[0] for each in boxes] == ["2", "0", "1"]
         assert "% busy" in screen_text(app)

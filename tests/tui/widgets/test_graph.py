@@ -84,6 +84,13 @@ def test_a_tick_covers_its_interval_but_a_gap_stays_a_gap() -> None:
     assert columns[9:27] == [None] * 18
 
 
+def test_one_missing_reading_is_drawn_as_the_next_and_two_are_a_gap() -> None:
+    times = [n * NS for n in range(8)]
+    values = [1.0, None, 3.0, None, None, 6.0, 7.0, None]
+    columns = column_means(times, values, window(8 * NS, 8, 16, ended=True), 1.0)
+    assert columns == [3.0] * 4 + [None] * 4 + [6.0] * 2 + [7.0] * 2 + [None] * 4
+
+
 def test_of_a_long_session_few_samples_are_kept_one_by_one(tmp_path: Path) -> None:
     path = write(tmp_path / "x.gpuwatch", Script(seconds=100, steps=False, kind="machine"))
     with SessionReader(path) as reader:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", nargs="+", metavar="SESSION")
+    parser.add_argument("session", metavar="SESSION", nargs="*", default=["last"])
     parser.add_argument(
         "--across-devices",
         action="store_true",

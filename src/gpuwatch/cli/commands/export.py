@@ -35,7 +35,7 @@ _ENDINGS = {**{f".{form}": form for form in _FORMATS}, ".jsonl": "json"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="SESSION")
+    parser.add_argument("session", metavar="SESSION", nargs="?", default="last")
     parser.add_argument("--what", choices=_WHAT, default="series", help="default: series")
     parser.add_argument(
         "--format",

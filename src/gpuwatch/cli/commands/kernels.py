@@ -20,7 +20,7 @@ _ROWS = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="SESSION")
+    parser.add_argument("session", metavar="SESSION", nargs="?", default="last")
     parser.add_argument("--table", metavar="NAME", help="another table, or `all`")
     parser.add_argument(
         "--limit", type=int, metavar="N", help="rows shown (default: 20, json: all; 0: all)"

@@ -17,7 +17,7 @@ _LOOK_SECONDS = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="SESSION")
+    parser.add_argument("session", metavar="SESSION", nargs="?", default="last")
     parser.add_argument("--stream", choices=("stdout", "stderr"), help="only this stream")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--tail", type=positive_int, metavar="N", help="the last N lines")

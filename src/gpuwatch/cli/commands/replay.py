@@ -19,7 +19,7 @@ _SLOWEST, _FASTEST = 0.25, 64.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="SESSION")
+    parser.add_argument("session", metavar="SESSION", nargs="?", default="last")
     parser.add_argument(
         "--at", type=position, metavar="TIME", help="start at this moment: 90, 1:30 or 1:02:03"
     )

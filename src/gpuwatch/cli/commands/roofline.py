@@ -19,7 +19,7 @@ from gpuwatch.core.text import to_paste
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", nargs="+", metavar="SESSION")
+    parser.add_argument("session", metavar="SESSION", nargs="*", default=["last"])
     parser.add_argument("--format", choices=("text", "svg", "json"), default="text")
     parser.add_argument("--out", type=Path, metavar="FILE", help="instead of standard output")
 

@@ -138,24 +138,29 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
     timed = [name for name in least if name != "env"]
     bare = [name for name in timed if name != "elapsed"]
     barest = [name for name in bare if name != "command"]
-    widths = (
-        *((head, _UNBOUNDED, 40, 28, 20), (few, 28, 20, 16), (least, 20, 12)),
-        *((timed, 12), (bare, 16, 12), (barest, 12)),
-    )
-    ways = [(shown, longest) for shown, *all_ in widths for longest in all_]
-    whole = [(_UNBOUNDED, *each) for each in ways[:7]]  # until the times go
-    for first, shown, longest in (*whole, *((_NAME, *each) for each in ways[2:])):
-        # Commands take the first. It ends with the time of a study, which stays.
-        names = [cut(row[shown[0]], first, behind=15) for row in rows]
-        cells = [
-            [name, *(cut(row[other], longest) for other in shown[1:-1]), row[shown[-1]]]
-            for name, row in zip(names, rows, strict=True)
-        ]
+    # The first column takes a name whole, for commands do, until the times go. Of a study's name
+    # the end stays, which is its time.
+    ways = ((head, _UNBOUNDED, 20), (few, _UNBOUNDED, 16), (few, _NAME, 16))
+    narrow = ((shown, _NAME, 12) for shown in (least, timed, bare, barest))
+    for shown, first, narrowest in (*ways, *narrow):
         heads = [named.get(name, name) for name in shown]
-        lines = table(heads, cells, left=len(shown)).splitlines()
-        if lines[0].index(shown[-1]) + (_LEAST if shown == timed else _RESULT) <= columns:
+        cells = [[row[name] for name in shown] for row in rows]
+        widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+        widths[0] = min(widths[0], first)
+        widths[-1] = min(widths[-1], _LEAST if shown == timed else _RESULT)
+        over = sum(widths) + 2 * (len(widths) - 1) - columns
+        while over > 0 and (widest := max(widths[1:-1], default=0)) > narrowest:
+            widths[widths.index(widest, 1)] -= 1
+            over -= 1
+        if over <= 0:
             break
-    return "\n".join(cut(line, columns) for line in lines)
+    cells = [
+        [cut(first, widths[0], behind=15), *map(cut, others, widths[1:]), last]
+        for first, *others, last in cells
+    ]
+    return "\n".join(
+        cut(line, columns) for line in table(heads, cells, left=len(heads)).splitlines()
+    )
 
 
 _FIGURES = ("MFU", "peak mem")

@@ -53,7 +53,7 @@ def _plot(frame: Frame) -> list[str]:
         for column in range(first, _WIDTH):
             cells[_row(frame, flat.value)][column] = "─"
     _name_flats(frame, cells)
-    for at in range(len(frame.points), 0, -1):
+    for at in {*range(1, len(frame.points) + 1)} - _hidden(frame).keys():
         row, column, mark = _marked(frame, at)
         cells[row][column : column + len(mark)] = mark
     rate_ticks = {_row(frame, 10.0**power): power for power in ticks(frame.bottom, frame.top)}
@@ -100,11 +100,11 @@ def _marked(frame: Frame, at: int) -> tuple[int, int, str]:
 
 
 def _hidden(frame: Frame) -> dict[int, int]:
-    """Number of each point with a covered mark -> number of the first point that covers it."""
+    """Number of each point without room for its mark -> number of the point that stands there."""
     covering: dict[int, int] = {}
     for at in range(2, len(frame.points) + 1):
         row, column, mark = _marked(frame, at)
-        for other in range(1, at):
+        for other in {*range(1, at)} - covering.keys():
             its_row, its_column, its_mark = _marked(frame, other)
             apart = column >= its_column + len(its_mark) or its_column >= column + len(mark)
             if row == its_row and not apart:
