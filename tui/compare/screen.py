@@ -207,7 +207,7 @@ class CompareScreen(CanvasScreen):
             start = end
         notes = [f"←→ {hidden} more"] if hidden else []
         if len(rows) > space:
-            notes.append(f"{min(len(rows), self._row + space)} of {len(rows)} rows")
+            notes.append(f"{self._row + 1} to {self._row + len(visible)} of {len(rows)}")
         text = f"{'  '.join(notes)} "
         if len(text) < title.left:
             title.end(text, "muted")
