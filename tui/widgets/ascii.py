@@ -85,8 +85,3 @@ _TABLE = _Table({ord(glyph): text for glyph, text in _GLYPHS.items()})
 def to_ascii(text: str) -> str:
     """``text`` in ASCII, in the same number of cells; ``?`` for glyphs without a replacement."""
     return text if text.isascii() else text.translate(_TABLE)
-
-
-def has_ascii(glyph: str) -> bool:
-    """Whether a glyph has a replacement in ASCII."""
-    return glyph.isascii() or glyph in _GLYPHS

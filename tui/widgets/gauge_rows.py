@@ -202,7 +202,7 @@ def mean_text(gauge: Gauge) -> str:
 
 def _parts(gauge: Gauge, mean: str) -> str:
     bound = gauge.reading.method is Method.BOUND
-    parts = ["bound: at most" if bound else gauge.reading.method.value]
+    parts = [gauge.reading.method.value]
     if gauge.covered is not None:
         return f"{parts[0]}, {percent(gauge.covered)} of the time"
     if is_cache_reuse(gauge):
