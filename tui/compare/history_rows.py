@@ -5,6 +5,7 @@ Each line has a letter: on the line, at its right end and in the legend. Its col
 
 from __future__ import annotations
 
+import math
 import string
 from collections.abc import Sequence
 from itertools import pairwise
@@ -191,7 +192,9 @@ def _scale(values: Sequence[float], view: View) -> tuple[float, float, bool]:
         low = ordered[0] if cut_off else ordered[int(0.02 * (len(ordered) - 1))]
         low = min(low, ordered[0]) if ordered[0] > 0.5 * low else low
         space = 0.05 * (top - low) or abs(top) * 0.05 or 1.0
-        return low - space, top + space, cut_off
+        least = -math.inf if ordered[0] < 0 else 0.0
+        most = 1.0 if view.metric.unit == "1" and ordered[-1] <= 1 else math.inf
+        return max(least, low - space), min(most, top + space), cut_off
     if view.metric.unit == "1":
         return 0.0, max(1.0, nice(top)), cut_off
     low = min(0.0, -nice(-ordered[0])) if ordered[0] < 0 else 0.0

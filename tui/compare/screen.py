@@ -235,37 +235,27 @@ class CompareScreen(CanvasScreen):
 
     def action_histories(self) -> None:
         from gpuwatch.tui.compare.answer import history_cases
-        from gpuwatch.tui.compare.histories import Case, Group, HistoriesScreen
+        from gpuwatch.tui.compare.histories import HistoriesScreen
 
-        answer = self._readable_answer()
-        if answer is not None:
-            cases = history_cases(answer)
-        else:
-            groups = [Group(label, (path,)) for label, path in self._labelled()]
-            cases = [Case("", tuple(groups))]
-        self.app.push_screen(HistoriesScreen(cases, self._curves))
+        if (answer := self._readable_answer()) is not None:
+            self.app.push_screen(HistoriesScreen(history_cases(answer), self._curves))
 
     def action_kernels(self) -> None:
         from gpuwatch.tui.compare.answer import kernel_pairs
-        from gpuwatch.tui.compare.kernel_differences import KernelDifferencesScreen, Pair
+        from gpuwatch.tui.compare.kernel_differences import KernelDifferencesScreen
 
-        answer = self._readable_answer()
-        if answer is not None:
-            pairs = kernel_pairs(answer)
-        else:
-            (first, base), *others = self._labelled()
-            pairs = [Pair((first, label), (base, path)) for label, path in others]
-        self.app.push_screen(KernelDifferencesScreen(pairs))
+        if (answer := self._readable_answer()) is not None:
+            self.app.push_screen(KernelDifferencesScreen(kernel_pairs(answer)))
 
     def _readable_answer(self) -> Answer | None:
-        """The answer; ``None`` until there is one, or if no session could be read."""
-        if self.result is None or isinstance(self.result, Trouble):
-            return None
-        return self.result if self.result.study.sessions else None
-
-    def _labelled(self) -> list[tuple[str, Path]]:
-        """Labels and paths of the sessions, while the baseline is unknown."""
-        return [(f"{at} {clean(path.stem)}", path) for at, path in enumerate(self.paths, 1)]
+        """The answer; ``None``, and a message, where there is none yet or no session is readable."""
+        if self.result is None:
+            self._say("the sessions are still being read")
+        elif isinstance(self.result, Trouble) or not self.result.study.sessions:
+            self._say("no session could be read")
+        else:
+            return self.result
+        return None
 
     def action_export(self) -> None:
         if self.gpuwatch.look.read_only:

@@ -154,11 +154,30 @@ class _Steps(Protocol):
     def count(self) -> int: ...
     @property
     def sampled(self) -> float | None: ...
+    @property
+    def phases(self) -> Mapping[str, float]: ...
 
 
 def with_phases(rows: Iterable[_Steps]) -> float:
     """Of how many steps the phases of the rows are."""
     return sum(row.count if row.sampled is None else row.sampled for row in rows)
+
+
+def mean_phases(rows: Iterable[_Steps]) -> dict[str, float]:
+    """Seconds of each phase per step.
+
+    Steps that were drawn at random stand for all since the drawn ones before: of slow steps more
+    are drawn, as the hook costs them less.
+    """
+    totals: dict[str, float] = {}
+    steps = since = 0
+    for row in rows:
+        since += row.count
+        if drawn := with_phases([row]):
+            for name, seconds in row.phases.items():
+                totals[name] = totals.get(name, 0.0) + seconds * since / drawn
+            steps, since = steps + since, 0
+    return {name: total / steps for name, total in totals.items()}
 
 
 @dataclass(frozen=True)

@@ -263,6 +263,16 @@ def test_what_is_in_no_phase_is_told(make: Make) -> None:
     assert [each.points.estimate for each in left if each.points] == [pytest.approx(0.03)]
 
 
+def test_phases_of_far_more_than_the_change_account_for_nothing(make: Make) -> None:
+    """A few slow steps of the baseline are in the means of its phases, and in no median."""
+    bare = cell("bare", [cpu(make, 0.525, forward=0.9) for _ in range(BLOCKS)])
+    docker = cell("docker", [cpu(make, 0.50) for _ in range(BLOCKS)])
+    found = explain(bare, docker, MARGIN)
+    (told,) = of(found, "phases")
+    assert told.points is None
+    assert told.text.startswith("phases do not tell where: together -141.0 of -4.8 points: ")
+
+
 def test_a_program_that_reports_neither_phases_nor_a_profile_has_no_parts(make: Make) -> None:
     bare = cell("bare", [make() for _ in range(5)])
     assert explain(bare, bare, MARGIN).evidence == ()

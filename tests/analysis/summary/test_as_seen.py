@@ -97,17 +97,42 @@ SAMPLED = [
 
 
 @pytest.mark.parametrize("most_lines", [1, 50_000])
-def test_phases_are_means_of_the_sampled_steps(
+def test_phases_of_sampled_steps_add_up_to_the_mean_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_lines: int
 ) -> None:
     monkeypatch.setattr(source, "MOST_LINES", most_lines)
     told = summary(tmp_path / "a.gpuwatch", steps=SAMPLED)
     assert (told.steps.count, told.steps.sampled_count) == (200, 35)
-    assert dict(told.steps.phases) == pytest.approx({"forward": 0.02, "other": 0.04})
+    assert dict(told.steps.phases) == pytest.approx({"forward": 0.05 / 3, "other": 0.1 / 3})
     assert told.steps.mean_seconds == pytest.approx(0.05)
-    assert "phases are means of 35 of 200 steps, drawn at random" in told.notes
+    assert (
+        "phases are of 35 of 200 steps, drawn at random, as shares of the mean step" in told.notes
+    )
     (row,) = (row for row in compare([told]).rows if row.name == "sampled steps")
     assert (row.group, row.values) == ("phases, mean", (35,))
+
+
+def test_slow_steps_of_which_more_are_drawn_weigh_no_more_than_others(tmp_path: Path) -> None:
+    lines, at = [], 5.0
+    for number in range(1, 41):
+        slow = number % 20 == 0
+        at += 1.0
+        lines.append(
+            {
+                "event": "step",
+                "step": number * 100,
+                "count": 100,
+                "seconds": [0.01 if not slow else 0.1] * 100,
+                "monotonic_ns": round(at * SECOND),
+                "phases": {"data": 0.9, "other": 0.1} if slow else {"data": 0.002, "other": 0.008},
+                "sampled": 10 if slow else 1,
+            }
+        )
+    told = summary(tmp_path / "a.gpuwatch", steps=lines)
+    mean = (38 * 0.01 + 2 * 0.1) / 40
+    assert told.steps.mean_seconds == pytest.approx(mean)
+    data = (38 * 0.002 + 2 * 0.09) / 40
+    assert told.steps.phases["data"] == pytest.approx(data, rel=0.2), "not of 20 slow and 38 others"
 
 
 def test_what_the_hook_took_is_told_and_how_it_timed_the_steps(tmp_path: Path) -> None:

@@ -236,7 +236,8 @@ def _points(added: Sequence[float], scale: float, later: Sequence[float]) -> Poi
     interval = difference(added, places=later) if later else None
     estimate = _estimate(added, interval) * scale
     if interval is not None:
-        low, high = interval.low * scale, interval.high * scale
+        # No part loses more than the whole step.
+        low, high = max(-1.0, interval.low * scale), interval.high * scale
         interval = Interval(estimate, low, high, interval.level)
     return Points(estimate, interval, len(later))
 

@@ -14,6 +14,7 @@ from gpuwatch.analysis.explain.sides import (
     Value,
     median,
     plausible,
+    signed,
     step_seconds,
 )
 from gpuwatch.analysis.hardware.kernels import times_of
@@ -252,7 +253,16 @@ def _by_phases(sides: Sides) -> list[Weighed]:
     split = _phases(sides)
     if split is None:
         return []
+    cause = (
+        ": the step time is a median of steady steps, phases are means over all timed steps, or "
+        "over those that were sampled"
+    )
     changed = [part for part in split.parts if part.points.changed]
+    beyond = split.remainder.estimate * (-1 if split.change > 0 else 1)
+    if changed and beyond > max(abs(split.change) / 2, sides.margin):
+        together = signed(split.change - split.remainder.estimate)
+        text = f"phases do not tell where: together {together} of {signed(split.change)} points"
+        return [(0.0, Evidence("phases", text + cause, None, Method.MEASURED, _PHASES_SOURCE))]
     evidence = [
         _evidence(
             "copies" if part.name == _COPY else "phases",
@@ -272,10 +282,6 @@ def _by_phases(sides: Sides) -> list[Weighed]:
             noun = "phase" if len(parts) == 1 else "phases"
             text = f"{noun} {', '.join(map(_name, parts))} {result}: {_widest(parts)}"
             evidence.append((0.0, Evidence("phases", text, None, Method.MEASURED, _PHASES_SOURCE)))
-    cause = (
-        ": the step time is a median of steady steps, phases are means over all timed steps, or "
-        "over those that were sampled"
-    )
     return [*evidence, *_left_over("phases", split, "the phases", cause, _PHASES_SOURCE)]
 
 

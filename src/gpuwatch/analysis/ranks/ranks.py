@@ -22,7 +22,7 @@ from gpuwatch.analysis.samples.source import Column, Source, select_channels
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.rows import MPS_SERVER, RankRow, RankStepRow, with_phases
+from gpuwatch.session.rows import MPS_SERVER, RankRow, RankStepRow, mean_phases
 
 COLUMNS = 60
 
@@ -246,11 +246,6 @@ def _figures(row: RankRow, steps: Sequence[RankStepRow]) -> RankFigures:
     samples, tokens = _sum([step.samples for step in steps]), _sum([step.tokens for step in steps])
     known = [step for step in steps if step.sampled != 0]
     own = None if row.sharded else _sum([own_seconds(step) for step in known])
-    sampled = with_phases(steps)
-    phases: dict[str, float] = {}
-    for step in steps:
-        for name, seconds in step.phases.items():
-            phases[name] = phases.get(name, 0.0) + seconds / (sampled or 1)
     return RankFigures(
         rank=row.rank,
         local_rank=row.local_rank,
@@ -259,7 +254,7 @@ def _figures(row: RankRow, steps: Sequence[RankStepRow]) -> RankFigures:
         steps=count,
         step_seconds=None if taken is None else taken / count,
         own_seconds=None if own is None else own / sum(step.count for step in known),
-        phases=phases,
+        phases=mean_phases(steps),
         samples=samples,
         tokens=tokens,
         samples_per_second=samples / taken if samples is not None and taken else None,

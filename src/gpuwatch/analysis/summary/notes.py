@@ -142,7 +142,8 @@ def how_timed(reader: SessionReader, steps: Sequence[StepLine]) -> tuple[str, ..
     every, sampled = sum(row.count for row in timed), round(with_phases(timed))
     texts = []
     if sampled < every:
-        texts.append(f"phases are means of {sampled:,} of {every:,} steps, drawn at random")
+        drawn = f"{sampled:,} of {every:,} steps, drawn at random"
+        texts.append(f"phases are of {drawn}, as shares of the mean step")
     if passed := number(timing.get("steps_passed")):
         texts.append(
             f"only timed: {units.counted(int(passed), 'step')}, whose samples and FLOP are those "

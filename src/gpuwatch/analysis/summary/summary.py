@@ -39,7 +39,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status, status
-from gpuwatch.session.rows import StepBucket, StepRow, with_phases
+from gpuwatch.session.rows import StepBucket, StepRow, mean_phases, with_phases
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import NONE, Label
 
@@ -368,12 +368,12 @@ def steps_of(
     partial = {number for row in timed if isinstance(row, StepRow) for number in row.partial}
     times, reason = series or series_of(timed)
     losses = [value for row in rows for value in row.loss or ()]
-    phases: dict[str, float] = {}
-    sampled = with_phases(timed)
-    for row in timed:
-        for name, value in row.phases.items():
-            phases[name] = phases.get(name, 0.0) + value / (sampled or 1)
     known = reason is None and times.size > 0
+    mean = times.mean() if known else None
+    phases, sampled = mean_phases(timed), with_phases(timed)
+    together = sum(phases.values())
+    if "other" in phases and sampled < count and mean and together > 0:  # add up, as in each step
+        phases = {name: seconds * mean / together for name, seconds in phases.items()}
     evaluation = sum(row.evaluation for row in timed)
     rate, samples = mean_rate(timed, samples_of, told=told), [row.samples for row in timed]
     overall = None
@@ -386,7 +386,7 @@ def steps_of(
         warmup_count=sum(row.count for row in rows if row.warmup) if rows else None,
         partial_count=len(partial) + sum(row.partial for row in buckets) if rows else None,
         median_seconds=median,
-        mean_seconds=times.mean() if known else None,
+        mean_seconds=mean,
         p95_seconds=p95,
         min_seconds=shortest,
         max_seconds=longest,
