@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from gpuwatch.analysis.samples import source
 from gpuwatch.analysis.summary.listing import ListedSession, listing
 from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.metrics import Method
+from gpuwatch.core.units import NS
 from gpuwatch.report import json as as_json
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.compare.curves import LOSS, STEP_TIME, read_curves
@@ -60,11 +62,23 @@ def without_steps(path: Path) -> Path:
     return training(path, steps=())
 
 
+def many_steps(path: Path) -> Path:
+    """3,000 step lines in ten seconds, of which the last third takes longer."""
+    taken = [0.003] * 2000 + [0.004] * 1000
+    ends = accumulate(taken, initial=5.0)
+    steps = [
+        {"step": n, "seconds": own, "samples": 8, "monotonic_ns": round((end + own) * NS)}
+        for n, (own, end) in enumerate(zip(taken, ends, strict=False), 1)
+    ]
+    return training(path, steps=[{"event": "step", **step} for step in steps])
+
+
 KINDS: dict[str, Make] = {
     "training": training,
     "often sampled": lambda path: training(path, interval=0.05),
     "two GPUs": two_gpus,
     "without steps": without_steps,
+    "with many steps": many_steps,
     "on a CPU": lambda path: record(
         path,
         devices=(CPU,),

@@ -108,8 +108,9 @@ def test_a_new_file_appears_whole_and_nothing_is_left_beside_it(
 def test_a_pipe_and_the_null_device_are_written_to_as_they_are(cli: Cli, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    for command in ("export", "roofline"):
-        words = (command, RECORDED, "--out")
+    drawn = Path(__file__).parents[1] / "data" / "h200" / "train.gpuwatch"
+    for command, session in (("export", RECORDED), ("roofline", drawn)):
+        words = (command, session, "--out")
         with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reading:
             cli(*words, pipe)
             assert reading.stdout is not None and len(reading.stdout.read()) > 10

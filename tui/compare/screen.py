@@ -248,7 +248,7 @@ class CompareScreen(CanvasScreen):
             self.app.push_screen(KernelDifferencesScreen(kernel_pairs(answer)))
 
     def _readable_answer(self) -> Answer | None:
-        """The answer; ``None``, and a message, where there is none yet or no session is readable."""
+        """The answer; without one, or a readable session, a message is shown."""
         if self.result is None:
             self._say("the sessions are still being read")
         elif isinstance(self.result, Trouble) or not self.result.study.sessions:

@@ -77,6 +77,7 @@ def fresh(listed: Sequence[ListedSession]) -> dict[Path, ListedSession]:
                 new = drawable(listing(reader, speed=not known))
         except GpuwatchError:
             continue
+        known = known and new.status in _CHANGES
         kept = {key: getattr(old, key) for key in (*_LABELS, *(_SPEED if known else ()))}
         found[old.path] = replace(new, **kept)
     return found

@@ -73,8 +73,9 @@ def _run_folder(cli: Cli, killed: Path) -> None:
 def test_every_command_reads_the_study(cli: Cli, study: Path) -> None:
     before = {path.name: path.read_bytes() for path in study.iterdir()}
     one, other = study / "03-bare-1.gpuwatch", study / "04-bare-2.gpuwatch"
-    for words in (("show",), ("log",), ("export",), ("roofline",), ("compare", other)):
+    for words in (("show",), ("log",), ("export",), ("compare", other)):
         assert cli.read(*words, one).stdout
+    assert "no roofline to draw" in cli.read("roofline", one, code=3).stderr
     compared = json.loads(cli.read("compare", "--format", "json", study).stdout)
     assert [each["session"]["status"] for each in compared["sessions"]] == ["finished"] * 4
     assert before == {name: (study / name).read_bytes() for name in before}

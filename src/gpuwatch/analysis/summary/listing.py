@@ -13,7 +13,7 @@ from typing import Any
 
 from gpuwatch.analysis.hardware.mfu import mfu_peaks
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
-from gpuwatch.analysis.samples.rates import flop_of, mean_rate, samples_of
+from gpuwatch.analysis.samples.rates import StepLine, flop_of, mean_rate, samples_of
 from gpuwatch.analysis.samples.step_lines import (
     ends_told,
     median_step,
@@ -28,11 +28,11 @@ from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.text import clean
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import status
-from gpuwatch.session.rows import DeviceRow, StepRow
+from gpuwatch.session.rows import DeviceRow
 from gpuwatch.session.study.plan import PlannedRun, read
 
 FIRST_STEP_LINES = 2000
-"""Step lines that the speed is computed from; later lines do not change it."""
+"""Step lines that the speed of a run that goes on is computed from; later ones do not change it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,8 +133,8 @@ def what_ran(runs: Sequence[ListedSession], order: Sequence[str] = ()) -> str:
 
 
 def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
-    """Identity, status, peak of GPU memory and, with ``speed``, speed and MFU over at most the
-    first 2,000 step lines."""
+    """Identity, status, peak of GPU memory, speed and MFU; of a run that goes on over at most the
+    first 2,000 step lines, and only with ``speed``."""
     meta = reader.meta()
     session, clock = mapping(meta.get("session")), mapping(meta.get("clock"))
     state = status(meta, reader.path)
@@ -142,7 +142,11 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
     if seconds is None:
         ended = number(mapping(meta.get("result")).get("t")) or reader.last_sample()
         seconds = None if ended is None else max(0.0, ended / 1e9 - behind(meta, "real_seconds"))
-    rows = reader.steps(limit=FIRST_STEP_LINES) if speed else []
+    rows: Sequence[StepLine] = ()
+    if not state.live:
+        rows = reader.steps_together()
+    elif speed:
+        rows = reader.steps(limit=FIRST_STEP_LINES)
     writers = several_writers(meta)
     timed = [row for row in rows if not row.warmup and not writers]
     rates = [] if no_rates(meta, timed) else timed
@@ -182,7 +186,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
     )
 
 
-def _flop_rate(meta: Mapping[str, JSON], steps: Sequence[StepRow]) -> MeasuredValue:
+def _flop_rate(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> MeasuredValue:
     rate = mean_rate(steps, flop_of(mapping(meta.get("count"))), told=ends_told(meta))
     if rate is None:
         return unknown("FLOP/s", "no FLOP of steps are known")

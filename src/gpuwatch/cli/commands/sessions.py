@@ -135,13 +135,14 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
         return table(heads, [[row[name] for name in head] for row in rows], left=len(head))
     few = [name for name in head if name not in _FIGURES]
     least = [name for name in few if name != "started"]
-    timed = [name for name in least if name != "env"]
+    untagged = [name for name in least if name != "tags"]
+    timed = [name for name in untagged if name != "env"]
     bare = [name for name in timed if name != "elapsed"]
     barest = [name for name in bare if name != "command"]
     # The first column takes a name whole, for commands do, until the times go. Of a study's name
     # the end stays, which is its time.
     ways = ((head, _UNBOUNDED, 20), (few, _UNBOUNDED, 16), (few, _NAME, 16))
-    narrow = ((shown, _NAME, 12) for shown in (least, timed, bare, barest))
+    narrow = ((shown, _NAME, 12) for shown in (least, untagged, timed, bare, barest))
     for shown, first, narrowest in (*ways, *narrow):
         heads = [named.get(name, name) for name in shown]
         cells = [[row[name] for name in shown] for row in rows]
