@@ -253,7 +253,9 @@ class Collector:
         return Snapshot(
             path=str(path),
             name=name or path.stem,
-            arguments="" if labelled else command_of(workload).partition(clean(name))[2],
+            arguments=""
+            if labelled or not clean(name)
+            else command_of(workload).partition(clean(name))[2],
             environment=environment,
             elsewhere=elsewhere(path.parent),
             status=state,
