@@ -19,6 +19,10 @@ COUNTS = {"session": 100, "claims": 50, "folder": 8, "study": 30, "profile": 15,
 """Of each kind; ``make fuzz`` makes thousands by a fresh seed."""
 
 
+def test_files_that_broke_something_break_nothing_any_more() -> None:
+    assert run([*corpus(), *tasks(FIXED, 3, "output", every=3)]).complaints == {}
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_hostile_file_is_read_or_refused_and_does_nothing_else(
