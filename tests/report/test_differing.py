@@ -120,6 +120,8 @@ def test_that_nothing_differs_is_said_by_the_rule_and_only_where_something_was_c
         "with an interval that excludes zero change"
     )
     assert not told(replace(row, ratios=without, changes=without, highs=(2.0, 2.0)))
+    judged, *_ = told(replace(row, name=STEADY))
+    assert isinstance(judged, Table) and len(judged.rows) == 1, "what is judged stands in any case"
 
 
 TIMED = ("phases, mean", "data", "s")

@@ -92,8 +92,10 @@ def _differing(
     places = [at for at in places if at != baseline]
     sizes = [(_size(row, baseline, places), row) for row in rows]
     sizes.sort(key=lambda each: (each[1].name not in (STEADY, ALL_STEPS, *_RATES), -each[0]))
-    rates = _rates(rows, (verdicts or {}).values())
-    found = [row for size, row in sizes if size > 0 or row in rates]
+    stays = _rates(rows, (verdicts or {}).values())
+    if any(each.change is not None for each in (verdicts or {}).values()):
+        stays += [row for row in rows if row.name in (STEADY, ALL_STEPS)]
+    found = [row for size, row in sizes if size > 0 or row in stays]
     means = {row.name for row in found if row.group != _MAXIMUM}
     found = [row for row in found if row.group != _MAXIMUM or row.name not in means]
     once: dict[tuple[object, ...], _Row] = {}
@@ -111,7 +113,7 @@ def _differing(
         told = f"nothing else that can be compared{', but numbers of steps,' * steps} is {rule}"
         return Section("what differs", [Sentence("", told)] if compared else ())
     column = "in a column " if len(labels) > 2 else ""
-    legend = [f"{column}{rule}; first what is judged, then the largest", told]
+    legend = [f"first what is judged, then what is {column}{rule}, the largest first", told]
     legend += quantities.change_legend(shown, baseline) if ways else []
     if any(row.unit != DEGREES and not row.ratios[at] for row, at in apart):
         legend.append(
