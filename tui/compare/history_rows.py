@@ -86,15 +86,16 @@ def history_rows(
         _place(at + skipped * (at > 0), each, view, (start, end), columns * DOT_COLUMNS)
         for at, each in enumerate(series)
     ]
-    low, high, cut_off = _scale(
-        [value for each in placed for value in each.values if value is not None], view
-    )
-    label = min(
-        max(width // 3, width - 70),
-        max((cell_len(clean(each.label)) for each in series), default=0),
-    )
-    legend = [_legend(each, view, label, width) for each in placed]
     before = int(-start / max(1e-12, end - start) * columns)
+    # The scale is that of the timed steps: those of the warm-up may take a hundred times as long.
+    timed = [each.values[before * DOT_COLUMNS :] for each in placed]
+    low, high, cut_off = _scale([v for values in timed for v in values if v is not None], view)
+    if view.metric.key == STEP_TIME:
+        cut_off |= any(v is not None and v > high for each in placed for v in each.values)
+    figures = 70 if any(each.count > 1 for each in series) else 25
+    longest = max((cell_len(clean(each.label)) for each in series), default=0)
+    label = min(max(width // 3, width - figures), longest)
+    legend = [_legend(each, view, label, width) for each in placed]
     rows = max(3, height - len(legend) - 3)
     rows -= 1 - rows % 2  # a row in the middle, for half the scale
     lines = [_title(placed, view, low, cut_off, before > 0, width)]
