@@ -53,6 +53,9 @@ def test_energy_takes_its_prefix_by_what_it_is_rounded_to() -> None:
         (1234.0, "FLOP/By", "1,234 FLOP/B"),
         (3.0, "{error}", "3 errors"),
         (1.5, "s/s", "1.50 cores"),
+        (0.0873, "s/s", "0.09 cores"),
+        (0.00302, "s/s", "<0.01 cores"),
+        (0, "s/s", "0 cores"),
     ],
 )
 def test_a_quantity_has_one_text_everywhere(value: float | None, unit: str, text: str) -> None:

@@ -26,6 +26,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, StepRow
 from gpuwatch.session.schema import SUFFIX
 from gpuwatch.session.study.estimate import cell_of, changed, timing
+from gpuwatch.tui.feed.alerts import uses_no_gpu
 from gpuwatch.tui.feed.checks import Ceilings, of_pipes
 from gpuwatch.tui.feed.samples import NOTHING, Derived, Histories, History, Window
 from gpuwatch.tui.feed.snapshot import MISSING, Alert, DeviceNow, Gauge, Panel, Reading
@@ -87,6 +88,13 @@ class Sources:
     def kind(self) -> object:
         """``machine``, ``import`` or what else was recorded."""
         return mapping(self.meta.get("workload")).get("kind")
+
+    @property
+    def unused(self) -> bool:
+        """Whether the device is a GPU without a part in the run's work."""
+        if self.device is None or self.device.row.kind != "gpu":
+            return False
+        return self.device.row.used is False or uses_no_gpu(self.meta, self.devices)
 
     @property
     def peak_bandwidth(self) -> float | None:
@@ -151,7 +159,7 @@ def _bandwidth(sources: Sources) -> Gauge:
         reason = f"no GPU; {reason}" if sources.steps.any else "no GPU"
     if unavailable and unavailable != MISSING.reason:
         reason = f"{unavailable}; {reason}"
-    if sources.steps.bytes.seen:
+    if sources.steps.bytes.seen and not sources.unused:
         gauge = _counted(sources, "bandwidth", "Algorithmic bytes/s", "By/s", sources.steps.bytes)
         return _with_ceiling(gauge, sources.ceilings.of(None).get(BANDWIDTH))
     bound, peak = _bandwidth_bound(sources, reason), sources.peak_bandwidth
@@ -185,24 +193,22 @@ def _bandwidth_bound(sources: Sources, reason: str | None) -> Reading | None:
 
 def algorithmic_bytes(sources: Sources) -> Reading:
     """Current algorithmic bytes per second of the whole run."""
-    if sources.kind == "machine" or not sources.steps.bytes.seen:
+    if sources.unused or not sources.steps.bytes.seen:
         return Reading(None, Method.UNAVAILABLE, _no_count_reason(sources, "bytes"))
-    return _steps_now(sources, sources.steps.bytes)
+    return _counted(sources, "bandwidth", "", "By/s", sources.steps.bytes).reading
 
 
 def _flops(sources: Sources) -> Gauge:
-    title = "Model FLOP/s"
-    if sources.kind == "machine" or not sources.steps.flop.seen:
+    title, own = "Model FLOP/s", sources.kind == "machine" or sources.unused
+    if own or not sources.steps.flop.seen:
         reason = _no_count_reason(sources, "FLOP")
-        if sources.kind == "machine":
-            reason = "no workload: FLOP are counted from its steps"
         bound = _flop_bound(sources, reason)
         if bound is not None:
             return bound
         gauge = _unavailable(sources, "flops", title, "FLOP/s", reason)
     else:
         gauge = _counted(sources, "flops", title, "FLOP/s", sources.steps.flop)
-    if sources.kind == "machine":
+    if own:
         return gauge
     reading = gauge.reading
     rate = MeasuredValue(reading.value, "FLOP/s", reading.method, reading.source, reading.reason)
@@ -257,6 +263,10 @@ def _steps_now(sources: Sources, history: WorkRate) -> Reading:
 def _no_count_reason(sources: Sources, what: str) -> str:
     if sources.kind == "import":
         return _IMPORTED
+    if sources.kind == "machine":
+        return "no workload: FLOP are counted from its steps"
+    if sources.unused:
+        return "the run does not use this GPU"
     if not sources.steps.any:
         return _no_steps_reason(sources)
     return sources.steps.doubt or f"the workload counts no {what}"
@@ -283,7 +293,10 @@ def _gauge(
     if lost:
         value, period, covered = sum(known) / len(known), "", len(known) / len(columns)
     elif value is None:
-        value, period = history.mean(0, sources.t), "whole run"
+        what = "step" if method is Method.COUNTED else "value"
+        return replace(
+            gauge, reading=reading._replace(value=None, reason=f"no {what} in the {period}")
+        )
     reading = reading._replace(value=value, method=method)
     return replace(gauge, reading=reading, mean=True, period=period, covered=covered)
 

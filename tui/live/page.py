@@ -122,8 +122,8 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> P
     activities = activity_row(device, width) if device and device.row.kind == "gpu" else None
     if activities is not None and free - len(gpu_lines) - len(details) - _FIXED_ROWS > _MIN_ROWS:
         details.append(activities)
-    host = host_row(snapshot, width) if height >= TALL and gpus else None
-    if host is not None:
+    host = host_row(snapshot, width) if device and device.row.kind == "gpu" else None
+    if host is not None and height >= TALL:
         details.append(host)
     gauges = _gauges(snapshot, height)
     empty = [each for each in gauges if each.key in _FOLDED and is_empty(each)]

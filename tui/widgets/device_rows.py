@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.units import UNKNOWN, digits, number, percent, si
+from gpuwatch.core.units import UNKNOWN, number, percent, quantity, si
 from gpuwatch.tui.feed.snapshot import DeviceNow, Snapshot
 from gpuwatch.tui.widgets.line import Line
 
@@ -192,8 +192,7 @@ def host_row(snapshot: Snapshot, width: int) -> Line | None:
 
 def _of_process(fields: Fields, process: DeviceNow, *, memory: bool) -> None:
     """Add the workload's CPU, and its ``memory`` and what it reads and writes."""
-    cores = process.value("process.cpu.time")
-    fields.add("process", UNKNOWN if cores is None else f"{digits(cores)} cores")
+    fields.add("process", quantity(process.value("process.cpu.time"), "s/s"))
     if memory:
         fields.add(f"{process.peak}resident", process.memory)
         for way in ("read", "write"):

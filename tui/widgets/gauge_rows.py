@@ -141,8 +141,9 @@ def gauge_rows(gauge: Gauge, height: int, width: int) -> tuple[Line, ...]:
 
 
 def is_empty(gauge: Gauge) -> bool:
-    """Whether there is neither a value nor a history."""
-    return gauge.reading.method is Method.UNAVAILABLE and not _has_history(gauge)
+    """Whether there is neither a value nor a history, but a reason."""
+    reading = gauge.reading
+    return reading.value is None and bool(reading.reason) and not _has_history(gauge)
 
 
 def empty_rows(gauges: Sequence[Gauge], width: int) -> list[Line]:

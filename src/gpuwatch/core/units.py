@@ -212,7 +212,7 @@ _QUANTITIES: dict[str, Callable[[float], str]] = {
     "J/s": lambda value: f"{digits(value)} W",
     "W": lambda value: f"{digits(value)} W",
     "s": lambda value: milliseconds(value) if value < 99.95 else clock_time(round(value)),
-    "s/s": lambda value: f"{digits(value)} cores",
+    "s/s": lambda value: f"{'<0.01' if 0 < value < 0.005 else digits(round(value, 2))} cores",
     "{accuracy}": accuracy,
     "{epoch}": lambda value: f"{value:,.0f}",
     "{error}": lambda value: f"{value:,.0f} errors",

@@ -81,6 +81,12 @@ def test_the_mean_of_a_part_without_steps_is_over_all_of_it(session: Make) -> No
     assert whole.reading.value is not None and part.period == "last 1 min"
     worked = (last.t - 30 * NS) / (60 * NS)
     assert part.reading.value == pytest.approx(whole.reading.value * worked, rel=0.1)
+    none = shown(path, View(seconds=10, metric="samples/s"))
+    assert none.picked is not None and none.algorithmic.value is None
+    for reading in (none.gauges[2].reading, none.picked.reading):
+        assert (reading.value, reading.reason) == (None, "no step in the last 10 s")
+    text = "".join(texts(page_of(none, Options(), 80, 24).lines))
+    assert "no step in the last 10 s" in text
 
 
 def test_of_a_run_that_is_over_every_value_is_the_mean_that_show_gives(session: Make) -> None:
@@ -206,10 +212,12 @@ async def test_a_run_on_the_cpu_shows_no_gpu_as_its_own(session: Make, gpus: int
     async with live(session(gpus=gpus, meta=CPU_RUN), (120, 40)) as (app, pilot):
         text = screen_text(app)
         assert "CPU utilization" in text and "GPU utilization" not in text
-        assert "the run uses no GPU" in text
+        assert "the run uses no GPU" in text and text.count("process 1.") == 1
         await pilot.press("tab")
         await shows(pilot, "not used by this run")
-        assert "GPU utilization" in screen_text(app)
+        text = screen_text(app)
+        assert "GPU utilization" in text and "Algorithmic" not in text
+        assert "Model FLOP/s unavailable: " in text and "the run does not use" in text
         await pilot.press("shift+tab")
         await shows(pilot, "CPU utilization")
         await pilot.press(str(gpus - 1))
