@@ -17,7 +17,7 @@ from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
 from gpuwatch.analysis.hardware.pipes import TENSOR
 from gpuwatch.analysis.measured_value import MeasuredValue
-from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET, no_steps
+from gpuwatch.analysis.samples.step_lines import NO_STEPS, NO_STEPS_YET
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, DERIVED, Method, reading_of
 from gpuwatch.core.models import JSON, mapping, number
@@ -265,16 +265,11 @@ def _no_count_reason(sources: Sources, what: str) -> str:
         return _IMPORTED
     if sources.kind == "machine":
         return "no workload: FLOP are counted from its steps"
+    if not sources.steps.any:
+        return NO_STEPS_YET if sources.live else NO_STEPS  # why stands with the workload
     if sources.unused:
         return "the run does not use this GPU"
-    if not sources.steps.any:
-        return _no_steps_reason(sources)
     return sources.steps.doubt or f"the workload counts no {what}"
-
-
-def _no_steps_reason(sources: Sources) -> str:
-    """Why values from step lines are missing."""
-    return NO_STEPS_YET if sources.live else no_steps(sources.meta)
 
 
 def _gauge(
@@ -410,7 +405,7 @@ def _step_figure(key: str, sources: Sources) -> tuple[Reading, History]:
         last, history = steps.newest_seconds, steps.times
     if last is not None:
         return Reading(last, Method.MEASURED, None, "step lines"), history
-    why = f"the step lines contain no {key}" if steps.any else _no_steps_reason(sources)
+    why = f"the step lines contain no {key}" if steps.any else _no_count_reason(sources, key)
     return Reading(None, Method.UNAVAILABLE, why, "step lines"), history
 
 

@@ -20,7 +20,7 @@ from gpuwatch.session.reading.status import process_id
 from gpuwatch.session.rows import GpuProcessRow, Processes
 from gpuwatch.session.schema import MOST_PROCESSES
 
-_OVER = "the run is over, and how busy the process was is known of its last second alone"
+_OVER = "CPU and GPU shares are known only while it runs"
 
 
 @dataclass(frozen=True)

@@ -188,7 +188,8 @@ def _frame(
     top, bar = _head(snapshot, options, width, height)
     head = Line(width).add(f" {len(snapshot.gpus)} GPUs", "strong")
     if _marks_used(snapshot):
-        head.add(f", the run uses {sum(bool(gpu.row.used) for gpu in snapshot.gpus)}", "text")
+        used = sum(bool(gpu.row.used) for gpu in snapshot.gpus)
+        head.add(f", the run uses {used or 'none'}", "text")
     head.end(zoom_text(snapshot, head.left), "muted")
     bottom = event_rows(snapshot, options, width, 1)
     if snapshot.work is not None and (snapshot.work.reports or snapshot.phase):
@@ -247,7 +248,7 @@ def _device_title(snapshot: Snapshot, width: int) -> Line:
     choices = snapshot.choices
     on_gpu = device is not None and device.row.kind == "gpu"
     if snapshot.off_gpus and not on_gpu:
-        row.add("  the run uses no GPU; Tab shows the GPUs", "muted")
+        row.add("  the run uses no GPU", "muted")
     elif len(choices) > 1:
         place = [gpu.row.id for gpu in snapshot.gpus].index(str(snapshot.selected)) + 1
         row.add(f"  {place} of {len(snapshot.gpus)}, Tab for the next", "muted")
@@ -271,7 +272,7 @@ _MORE_HEIGHT = 10
 """Least rows of a panel with clocks, PCIe and fans."""
 _LABEL = 5
 """Columns of the scale of the history."""
-_GAP = 2
+_GAP = 1
 """Columns between two panels."""
 
 
@@ -400,9 +401,8 @@ def _bandwidth(panel: Panel) -> tuple[str, str]:
     """Name and value of the bandwidth, in the same width with and without ``≤``."""
     reading = panel.bandwidth
     text = si(reading.value, "B/s")
-    if reading.method is Method.BOUND and reading.value is not None:
-        return "bandwidth", f"{'≤' + text:>10}"
-    return "bandwidth ", f"{text:<9}"
+    at_most = reading.method is Method.BOUND and reading.value is not None
+    return "bandwidth ", f"{'≤' * at_most + text:<10}"
 
 
 def _history(panel: Panel, rows: list[Line]) -> None:

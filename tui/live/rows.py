@@ -3,6 +3,7 @@ runs of the study and the comparison so far."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
@@ -31,7 +32,7 @@ from gpuwatch.tui.feed.samples import Window
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, StepShares, StudyRun, StudyStrip, Work
 from gpuwatch.tui.feed.study import DID_NOT_RUN, TO_COME, UNREADABLE
 from gpuwatch.tui.widgets.device_rows import Fields
-from gpuwatch.tui.widgets.gauge_rows import EVENT, GHOST, is_empty, longest_fitting
+from gpuwatch.tui.widgets.gauge_rows import EVENT, GHOST, longest_fitting
 from gpuwatch.tui.widgets.head_rows import MARKS
 from gpuwatch.tui.widgets.line import Line, filled, fit, marked_rows, rule, stream_mark, wrap
 from gpuwatch.tui.widgets.palette import VERDICTS
@@ -41,15 +42,14 @@ ZOOMS = {10: "10 s", 60: "1 min", 300: "5 min", TIMED: "timed steps", None: "all
 
 
 def zoom_text(snapshot: Snapshot, width: int) -> str:
-    """The length of the history in words, and what the readings are means of, in fewer than
-    ``width`` columns."""
-    whole = snapshot.view.seconds == TIMED and not snapshot.window.start
-    history = ZOOMS[None if whole else snapshot.view.seconds]
+    """The length of the history in words, and what the readings are means of, in ``width``
+    columns with two blanks before it."""
+    history = ZOOMS[snapshot.view.seconds if snapshot.window.start > 0 else None]
     texts = [f"history: {history} ", f"{history} "]
     if snapshot.means:
         before = "and" if snapshot.means == history else f"of the {snapshot.means},"
         texts = [f"means {before} {texts[0]}", f"means: {snapshot.means} ", "means "]
-    return longest_fitting(texts, width - 1)
+    return longest_fitting(texts, width - 2)
 
 
 @dataclass(frozen=True)
@@ -72,24 +72,18 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     if work.reports or snapshot.phase:
         rows.append(progress_row(snapshot, work, width))
     if not work.reports:
-        row = Line(width).add(" ")
         if snapshot.imported:
-            row.add("an imported profile: ", "muted").add("K", "key").add(
-                " shows its kernels", "muted"
-            )
-        elif snapshot.phase:
+            row = Line(width).add(" an imported profile: ", "muted").add("K", "key")
+            return [*rows, row.add(" shows its kernels", "muted")]
+        if snapshot.phase:
             return rows
-        elif snapshot.status.live:
-            row.add(f"{NO_STEPS_YET}: they come from torch, or from printed lines", "muted")
-        else:
-            why = f": {work.no_steps.partition(': ')[0]}"
-            if any(
-                is_empty(each) and each.reading.reason == work.no_steps for each in snapshot.gauges
-            ):
-                why = " either"  # the reason stands above
-            told = wrap(clean(f"no throughput, step times or loss{why}"), width - 2, 3)
-            return rows + [Line(width).add(f" {text}", "muted") for text in told]
-        return [*rows, row]
+        if snapshot.status.live:
+            give = f"{NO_STEPS_YET}: step lines, or torch with --hook loss, give steps and loss"
+            return rows + marked_rows(give, " → ", "key", width, 2, "muted")
+        why = f"no throughput, step times or loss: {work.no_steps.partition(': ')[0]}"
+        return rows + [
+            Line(width).add(f" {text}", "muted") for text in wrap(clean(why), width - 2, 3)
+        ]
     fields = Fields(width, 6 if width >= 120 else 3)
     if work.throughput.method is not Method.UNAVAILABLE:
         name = "samples/s now" if snapshot.status.live else "samples/s"
@@ -115,8 +109,8 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
 
 
 def parts_text(parts: Sequence[Part], most: int) -> str:
-    """How long each part of a run took, the longest that fit into ``most`` columns: ``start-up
-    21.2 s  first step 119 ms  steps 6.8 s``."""
+    """How long each part of a run took: the steps, and the longest that fit beside them into
+    ``most`` columns: ``start-up 21.2 s  first step 119 ms  steps 6.8 s``."""
     took: dict[str, float] = {}
     for name, start, end in parts:
         took[name] = took.get(name, 0.0) + (end - start) / NS
@@ -125,30 +119,28 @@ def parts_text(parts: Sequence[Part], most: int) -> str:
         told = "  ".join(f"{name} {quantity(took[name], 's')}" for name in kept)
         if len(told) <= most:
             return told
-        kept.remove(min(kept, key=took.__getitem__))
+        kept.remove(min(kept, key=lambda name: (name == "steps", took[name])))
     return ""
 
 
 def bound_rows(text: str, width: int, most: int) -> list[Line]:
-    """What bounds a run that is over; of a sentence that does not fit its first clause."""
+    """What bounds a run that is over; of a sentence that does not fit the clauses that do."""
     if not text or not most:
         return []
-    rows = marked_rows(text, " = ", "key", width, most)
-    if cell_len(text) <= (width - 4) * most - 10:
-        return rows
-    row = Line(width).add(" = ", "key").add(text.partition(":")[0])
-    return [row.add("  o", "key", press="o").add(" shows why", "muted")]
+    texts = [text, *(text[: at.start()] for at in reversed([*re.finditer("[:;] ", text)]))]
+    told = longest_fitting(texts, (width - 4) * most - 10 * (most - 1)) or text
+    rows = marked_rows(told, " = ", "key", width, most)
+    if told != text and rows[-1].left >= len("  o shows why"):
+        rows[-1].add("  o", "key", press="o").add(" shows why", "muted")
+    return rows
 
 
 def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
     """Step, total, bar, share and time left."""
     row = Line(width).add(" ")
     if work.step is None:
-        message = "waiting for the first step" if snapshot.status.live else "no step"
-        if work.reports:
-            message = "of several processes"
         row.add("step ", "muted").add(UNKNOWN, "muted").add("  ")
-        row.add(snapshot.phase or message, "muted")
+        row.add(snapshot.phase or "of several processes", "muted")
         return row
     name = "warm-up step " if work.warmup else "step "
     row.add(name, "muted").add(f"{work.step:,}", "strong")
@@ -157,7 +149,9 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
     row.add(f"/{work.total:,}  ", "text")
     share = min(1.0, work.step / work.total)
     tail = Line(width).add(f" {percent(share):>6}", "strong")
-    if work.silence is not None:
+    if snapshot.phase:
+        tail.add(f"  {snapshot.phase}", "muted")
+    elif work.silence is not None:
         tail.add(f"  {work.silence}", "warn")
     elif work.eta_seconds is not None:
         tail.add("  ETA ", "muted").add(clock_time(work.eta_seconds), "strong")

@@ -108,14 +108,10 @@ GHOST = "•"
 EVENT = "◆"
 """Mark of an event on the time axis and in its row."""
 
-_SHORT_TITLES = {"utilization": "util.", "flops": "model", "bandwidth": "memory"}
-"""Titles of gauges with one or two rows."""
-
 
 def _short_title(gauge: Gauge) -> str:
-    if gauge.key == "bandwidth" and gauge.reading.method is Method.COUNTED:
-        return "bytes"
-    return _SHORT_TITLES.get(gauge.key, gauge.title)
+    """Of a gauge with one or two rows: ``utilization``, ``bandwidth``, ``bytes/s``, ``FLOP/s``."""
+    return gauge.title if gauge.key == "picked" else gauge.title.split()[-1]
 
 
 def value_width(width: int) -> int:
@@ -235,7 +231,8 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
     if height < 3:
         rows[0].add(f"{_short_title(gauge)} ").add(value, "strong").add(" ")
         share = longest_fitting(share_texts(gauge), width - len(method) - 1) if height > 1 else ""
-        rows[-1].add(method if share or height == 1 else badge(gauge, width), role).end(share)
+        known = method if len(method) <= rows[-1].left else ""  # of one row no part of a word
+        rows[-1].add(known if share or height == 1 else badge(gauge, width), role).end(share)
         return rows
     rows[0].add(gauge.title)
     if lost and reason and _has_history(gauge):

@@ -59,13 +59,11 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
         right.append(("⏸ paused, Space goes on  ", "warn"))
     if snapshot.silent_seconds is not None:
         right.append((f"! nothing recorded for {clock_time(snapshot.silent_seconds)}  ", "warn"))
-    end = [(f"{mark} {snapshot.status.state.value}", role)]
-    if snapshot.phase:
-        end.append((f", {snapshot.phase}", "muted"))
-    # Of another moment the row below says which.
-    end.append((f"  {clock_time(snapshot.seconds)} " if snapshot.replay is None else " ", "strong"))
-    if snapshot.machine_only and snapshot.status.live:
-        end = []  # nothing runs that is watched, and it is of now
+    end = []
+    # Of a machine nothing runs that is watched; of another moment its age says all.
+    if not snapshot.status.live or not (snapshot.machine_only or snapshot.replay):
+        clock = "" if snapshot.replay else f"  {clock_time(snapshot.seconds)}"
+        end = [(f"{mark} {snapshot.status.state.value}", role), (f"{clock} ", "strong")]
     if snapshot.place is not None:
         used_columns = sum(len(text) for text, _ in [*right, *end])
         used = row.used + where.used + 10

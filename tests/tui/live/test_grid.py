@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpuwatch.tui.feed.snapshot import View
-from gpuwatch.tui.live.page import panel_rows
+from gpuwatch.tui.live.page import page_of, panel_rows
+from gpuwatch.tui.live.rows import Options
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.widgets.device_rows import grid_rows
 from gpuwatch.tui.widgets.gauge_rows import value_parts
@@ -32,6 +34,13 @@ async def test_g_shows_all_gpus_and_g_again_one(session: Make) -> None:
         assert "▸GPU 0 run" in rows[2] and "step 16,820/40,000" in rows[-2]
         await pilot.press("g")
         await shows(pilot, "1 of 8, Tab for the next")
+
+
+def test_a_run_without_a_gpu_of_its_own_uses_none(session: Make) -> None:
+    snapshot = snapshot_of(session(gpus=2), GRID)
+    devices = [replace(each, row=replace(each.row, used=False)) for each in snapshot.devices]
+    page = page_of(replace(snapshot, devices=tuple(devices)), Options(), 80, 23)
+    assert any(row.startswith(" 2 GPUs, the run uses none ") for row in texts(page.lines))
 
 
 async def test_enter_opens_the_chosen_one_and_escape_the_one_before(session: Make) -> None:
@@ -82,7 +91,7 @@ async def test_the_newest_samples_stand_at_the_right_end_of_every_panel(
 
         def fits() -> bool:
             return screen.snapshot is not None and all(
-                len(panel.history) == xs.stop - xs.start - 7
+                len(panel.history) == xs.stop - xs.start - 6
                 for panel in screen.snapshot.panels
                 for xs, _, _ in screen._page.gpus
             )
@@ -91,7 +100,7 @@ async def test_the_newest_samples_stand_at_the_right_end_of_every_panel(
         rows = screen_text(app).splitlines()
         for xs, ys, id_ in screen._page.gpus:
             lowest = rows[ys.start + 4 : ys.stop - 1][-1:]
-            assert lowest and lowest[0].ljust(size[0])[xs.stop - 3] != " ", id_
+            assert lowest and lowest[0].ljust(size[0])[xs.stop - 2] != " ", id_
 
 
 @pytest.mark.usefixtures("every_size")
@@ -130,4 +139,4 @@ def test_a_bound_of_the_bandwidth_has_its_mark_in_a_panel_too(session: Make, wid
     assert value_parts(snapshot.gauges[1]) == ("≤1.34", "TB/s")
     rows = texts(panel_rows(snapshot.panels, "gpu0", width, 9, mark_used=True))
     figures = [row for row in rows if "bandwidth" in row]
-    assert all("bandwidth≤1.34 TB/s" in row and "°C" in row for row in figures) and figures
+    assert all("bandwidth ≤1.34 TB/s" in row and "°C" in row for row in figures) and figures

@@ -20,7 +20,7 @@ from gpuwatch.tui.widgets.page import PageScreen
 
 from ..conftest import Fake
 from ..harness import colours, live, screen_text, shows, until
-from ..sessions import finished, plan
+from ..sessions import NS, finished, plan
 from ..snapshots_of import page_text
 
 Make = Callable[..., Path]
@@ -91,7 +91,20 @@ def test_a_run_without_steps_says_why_and_once(session: Make) -> None:
     text = page_text(session("01", **made, pipes=True, known_card=True), (100, 30))
     assert f" no throughput, step times or loss: {why}\n" in text
     text = page_text(session("02", **made, gpus=0), (100, 30))
-    assert f"unavailable: {why}" in text and " no throughput, step times or loss either\n" in text
+    assert text.count(why) == 1 and "unavailable: no timed step was reported" in text
+    text = page_text(session("03", kind="command", steps=False))
+    assert " → no steps yet: step lines, or torch with --hook loss, give steps and loss\n" in text
+
+
+def test_what_is_waited_for_stands_with_the_workload_alone(session: Make) -> None:
+    """The title keeps the name of the program."""
+    ahead = {"launch": {"t": NS}, "hook": {"given": True}, "waiting": {"for": "import", "t": NS}}
+    title, *rows = page_text(session(kind="command", steps=False, meta=ahead)).splitlines()
+    assert title.endswith(" ▶ running  1:30") and " step —  importing torch, 89 s" in rows
+    done = {"end": {"t": 80 * NS}}
+    title, *rows = page_text(session("02", meta=done)).splitlines()
+    assert title.endswith(" ▶ running  1:30")
+    assert any(row.endswith(" %  timed steps done, profiling kernels, 10 s") for row in rows)
 
 
 def test_an_epochs_event_is_told_in_the_words_of_the_session(session: Make) -> None:
@@ -119,15 +132,15 @@ async def test_space_holds_the_view_and_lets_it_go(session: Make) -> None:
 async def test_zoom_goes_round_and_up_and_down(session: Make) -> None:
     async with live(session()) as (_, pilot):
         await shows(pilot, "history: 1 min")
-        for expected in ("5 min", "all", "10 s", "1 min"):
-            await pilot.press("z")
+        for keys, expected in (("z", "all"), ("zz", "10 s"), ("z", "1 min")):
+            await pilot.press(*keys)  # of five minutes there are two
             await shows(pilot, f"history: {expected}")
         await pilot.press("plus")
         await shows(pilot, "history: 10 s")
         await pilot.press("plus")
         await shows(pilot, "history: 10 s")
         await pilot.press("minus", "minus")
-        await shows(pilot, "history: 5 min")
+        await shows(pilot, "history: all")
 
 
 @pytest.mark.parametrize("answer", ["enter", "escape"])

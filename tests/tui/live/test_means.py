@@ -20,8 +20,8 @@ from gpuwatch.tui.home.table import COLUMNS
 from gpuwatch.tui.live.page import page_of
 from gpuwatch.tui.live.rows import Options
 from gpuwatch.tui.plain.plain import end_lines, status_line
-from gpuwatch.tui.widgets.gauge_rows import badge
-from gpuwatch.tui.widgets.head_rows import position_row
+from gpuwatch.tui.widgets.gauge_rows import badge, gauge_rows
+from gpuwatch.tui.widgets.head_rows import position_row, title_row
 
 from ..harness import live, screen_text, shows
 from ..sessions import GIB, NS, finished
@@ -69,6 +69,16 @@ def test_the_mean_of_a_part_is_called_that(session: Make) -> None:
     whole = shown(path, View(seconds=None)).gauges[0]
     assert badge(whole, 32) == "measured, timed steps, mean"
     assert badge(whole, 26) == "measured, timed steps"
+
+
+def test_low_gauges_have_names_that_cannot_be_misread(session: Make) -> None:
+    path = session(bandwidth_measured=True)
+    gauges = [*shown(path, View()).gauges, shown(session("02"), View()).gauges[1]]
+    names = ["utilization", "bandwidth", "FLOP/s", "bytes/s"]
+    for height in (1, 2):
+        rows = [texts(gauge_rows(gauge, height, 80))[0] for gauge in gauges]
+        assert [row.split()[0] for row in rows] == names
+        assert all("…" not in row[:26] for row in rows)
 
 
 def test_the_mean_of_a_part_without_steps_is_over_all_of_it(session: Make) -> None:
@@ -197,6 +207,8 @@ def test_a_run_took_as_long_as_lists_and_show_say_and_its_recording_is_called_th
     assert status_line(snapshot).startswith("1:22 finished")
     back = texts([position_row(snapshot_of(path, View(at=10 * NS)), 80)])[0]
     assert back.startswith(" at 0:10 of 1:30 recorded ")
+    title = texts([title_row(snapshot_of(path, View(at=10 * NS)), 80, paused=False)])[0]
+    assert "◀ replay" in title and "running" not in title
 
 
 def test_what_a_session_cannot_have_takes_no_room(session: Make) -> None:

@@ -11,7 +11,7 @@ import pytest
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.samples import Window
 from gpuwatch.tui.feed.snapshot import View
-from gpuwatch.tui.live.rows import parts_row
+from gpuwatch.tui.live.rows import parts_row, parts_text
 from gpuwatch.tui.widgets.line import stream_mark
 
 from ..sessions import NS, finished
@@ -55,6 +55,17 @@ def test_a_part_is_named_where_its_name_fits_and_one_alone_is_not() -> None:
     (row,) = texts(parts_row(parts, shown, 94))
     assert row.strip() == "start-up ──────────│first │steps ──────────────────────────│"
     assert parts_row(parts[2:], shown, 94) == []
+
+
+def test_the_time_of_the_steps_is_told_before_longer_parts() -> None:
+    parts = [
+        ("import", 0.0, 8.0 * NS),
+        ("steps", 8.0 * NS, 12.0 * NS),
+        ("ncu", 12.0 * NS, 80.0 * NS),
+    ]
+    assert parts_text(parts, 40) == "import 8.00 s  steps 4.00 s  ncu 68.0 s"
+    assert parts_text(parts, 38) == "steps 4.00 s  ncu 68.0 s"
+    assert parts_text(parts, 20) == "steps 4.00 s"
 
 
 def test_many_evaluations_are_told_as_one_part_with_the_steps_between() -> None:

@@ -10,11 +10,12 @@ import pytest
 
 from gpuwatch.core.units import NS
 from gpuwatch.tui.feed.snapshot import View
+from gpuwatch.tui.live.rows import bound_rows
 from gpuwatch.tui.live.screen import LiveScreen
 
 from ..harness import live, screen_text, shows, until
 from ..sessions import finished
-from ..snapshots_of import page_text, roofline_text, snapshot_of
+from ..snapshots_of import page_text, roofline_text, snapshot_of, texts
 from .test_ceilings import measured
 
 Make = Callable[..., Path]
@@ -66,6 +67,14 @@ def test_what_bounds_a_run_is_said_while_it_goes_on_where_there_is_room_and_when
     assert (" = in the last minute compute-bound" in shown) == (size[1] > 24)
     then = snapshot_of(over, View(at=40 * NS, playing=True))
     assert then.bound.startswith("so far compute-bound"), "of an earlier moment, too"
+
+
+def test_a_verdict_that_does_not_fit_keeps_the_clauses_that_do() -> None:
+    """And tells the key that shows the rest, where that fits as well."""
+    whole = "launch- or host-bound: 89 % of the time no kernel ran; 5 % of it was the data loader's"
+    told = [texts(bound_rows(whole, width, 1))[0] for width in (100, 80, 60, 40)]
+    clauses, first = " = launch- or host-bound: 89 % of the time no kernel ran", whole.split(":")[0]
+    assert told == [f" = {whole}", f"{clauses}  o shows why", clauses, f" = {first}  o shows why"]
 
 
 async def test_it_is_computed_only_while_it_is_looked_at(session: Make) -> None:
