@@ -421,13 +421,8 @@ def _contrast(contrast: Contrast, strip: StudyStrip, width: int) -> Line:
 
 
 def _verdict(contrast: Contrast, strip: StudyStrip) -> str:
-    if contrast.kind == "described":
-        return "no verdict"
-    return (
-        f"{contrast.kind} so far"
-        if any(run.state in _UNFINISHED for run in strip.runs)
-        else contrast.kind
-    )
+    so_far = " so far" * any(run.state in _UNFINISHED for run in strip.runs)
+    return "no verdict" if contrast.kind == "described" else contrast.kind + so_far
 
 
 def _comparison_row(strip: StudyStrip, width: int) -> Line:

@@ -61,6 +61,16 @@ def test_over_the_whole_run_gauges_give_what_show_gives(session: Make, seconds: 
     assert power.reading.value == pytest.approx(metrics["hw.gpu.power"].mean, rel=0.01)
 
 
+def test_of_few_steps_it_is_of_their_time_all_the_same(session: Make) -> None:
+    path = session(meta=finished(), alive=False, total_steps=120)
+    with SessionReader(path) as reader:
+        rate = summarise(reader).metrics["gpuwatch.flop.rate"].mean
+    snapshot = shown(path, View(seconds=None))
+    assert not snapshot.timed and snapshot.gauges[0].period == "whole run"
+    assert snapshot.gauges[2].period == "timed steps"
+    assert snapshot.gauges[2].reading.value == pytest.approx(rate, rel=0.01)
+
+
 def test_the_mean_of_a_part_is_called_that(session: Make) -> None:
     path = session(meta=finished(), alive=False)
     gauge = shown(path, View(seconds=10)).gauges[2]
