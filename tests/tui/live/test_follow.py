@@ -184,11 +184,11 @@ def test_attach_between_two_runs_waits_with_the_study(
 async def test_the_next_run_shows_what_was_looked_at(session: Make) -> None:
     (path,) = study(session, RUNS[0])
     async with live(path, (120, 40)) as (app, pilot):
-        await pilot.press("M", "z")
+        await pilot.press("M", "+")
         await shows(pilot, "Process memory")
-        await shows(pilot, "history: 5 min")
+        await shows(pilot, "history: 10 s")
         second = session(RUNS[1], environment="docker")
         end(path)
         await until(pilot, lambda: shown(app) == second)
         await shows(pilot, "Process memory")
-        assert "history: 5 min" in screen_text(app)
+        assert "history: 10 s" in screen_text(app)

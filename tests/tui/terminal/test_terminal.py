@@ -48,7 +48,7 @@ def test_a_run_is_watched_left_and_found_again(
         assert any("q leave" in row for row in rows[-2:])
         assert "█" in shown and "100%┤" in shown
         terminal.type("z")
-        terminal.wait("history: 5 min")
+        terminal.wait("history: all")
         terminal.type("q")
         shown = terminal.wait("code 0")
         assert "come back: gpuwatch attach" in shown
