@@ -29,7 +29,7 @@ async def test_o_shows_the_last_minute_and_all_timed_steps_under_named_roofs(ses
         text = screen_text(app)
         assert "305 TFLOP/s  counted; 71 % of the roof there" in text
         assert "◇ timed steps" in text and "297 TFLOP/s" in text
-        assert "╱ 2.90 TB/s measured" in text and "430T fp32 measured" in text
+        assert "2.90 TB/s measured copy" in text and "430T fp32 measured" in text
         assert "= compute-bound: 71 % of the measured float32 product" in text
         assert "calibrate" not in text
         assert text.count("●") == 2, "in the legend and in the plane"
@@ -46,7 +46,7 @@ def test_without_ceilings_it_says_what_is_missing_and_what_mends_it(session: Mak
 def test_a_run_that_is_not_counted_has_the_reason_in_place_of_a_point(session: Make) -> None:
     shown = roofline_text(session(count=False, known_card=True))
     assert "no FLOP/s are known" in shown
-    assert "╱ 3.35 TB/s sheet" in shown
+    assert "3.35 TB/s data-sheet peak" in shown
 
 
 def test_a_run_that_is_over_has_its_timed_steps_alone(session: Make) -> None:
@@ -117,7 +117,7 @@ def test_what_a_cpu_run_reached_is_held_against_measured_ceilings(session: Make)
         "ceilings": {"bandwidth": {"value": 4e12}, "float32": {"value": 1e15}},
     }
     shown = roofline_text(session(gpus=0, meta={"ceilings": cpu}))
-    assert "╱ 4.00 TB/s measured" in shown
+    assert "4.00 TB/s measured copy" in shown
     assert "host-bound: the program's processes used 11 %" in shown
 
 
