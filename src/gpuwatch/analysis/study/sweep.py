@@ -19,7 +19,7 @@ from gpuwatch.core.text import clean
 
 _MOST_NAMED = 6
 _LONGEST_VALUE = 30
-_LONGEST_WHY = 80
+_LONGEST_WHY = 200
 MEMORY = "out of memory"
 _NEEDED = f", a verdict needs {FEWEST}"
 
