@@ -36,6 +36,8 @@ _LONGEST = 40
 """Characters of a name."""
 
 
+_Found = tuple[str, str, str]
+"""Kind of a warning, the GPU's id, and the text."""
 Shared = Sequence[tuple[tuple[str, ...], str]]
 """Ids of GPUs with the same other processes on them, and a text about these."""
 
@@ -88,9 +90,9 @@ def alerts_of(
     is lost: they are outdated.
     """
     lost: list[Alert] = []
-    errors: list[Alert] = []
-    throttling: list[Alert] = []
-    lost_counters: list[Alert] = []
+    errors: list[_Found] = []
+    throttling: list[_Found] = []
+    lost_counters: list[_Found] = []
     gpus = [device for device in devices if device.row.kind == "gpu"]
     if not live:  # events of unused GPUs do not concern the finished run
         gpus = [gpu for gpu in gpus if gpu.row.used is not False]
@@ -99,40 +101,42 @@ def alerts_of(
         if loss := events.unrecovered("gpu", id_):
             told = loss.removeprefix("the GPU ")
             told = told if told != loss else f"is lost: {loss}"
-            lost.append(_on_gpu("lost", gpu, told, between=" "))
+            lost.append(_on_gpus("lost", (id_,), told, between=" "))
         for kind in ("xid", "ecc"):
             event, count = events.of(kind, id_)
             if event is not None:
                 times = f" ({count} times)" if count > 1 else ""
-                errors.append(_on_gpu(kind, gpu, f"{clean(event.text)}{times}"))
+                errors.append((kind, id_, f"{clean(event.text)}{times}"))
         text = _throttling(gpu, events) if live else throttled.get(id_, "")
         if text and gpu.row.used:
-            throttling.append(_on_gpu("clocks", gpu, text))
-        lost_counters += [_on_gpu(kind, gpu, text) for kind, text in events.lost_counters(id_)]
-    lost_counters += [Alert(kind, "", text) for kind, text in events.lost_counters(None)]
+            throttling.append(("clocks", id_, text))
+        lost_counters += [(kind, id_, text) for kind, text in events.lost_counters(id_)]
+    machine = [Alert(kind, "", text) for kind, text in events.lost_counters(None)]
     checks = [replace(alert, text=clean(alert.text)) for alert in findings]
-    others = _sharing(shared)
-    rest = () if live and lost else checks
-    return (*lost, *errors, *full, *others, *throttling, *lost_counters, *rest)
+    others = [_on_gpus("shared", ids, text) for ids, text in shared]
+    found = (*_alike(errors), *full, *others, *_alike(throttling), *_alike(lost_counters))
+    return (*lost, *found, *machine, *(() if live and lost else checks))
 
 
-def _on_gpu(kind: str, gpu: DeviceNow, text: str, between: str = ": ") -> Alert:
-    id_ = gpu.row.id
-    return Alert(kind, id_, f"GPU {gpu.number}{between}{text}", (id_,), text)
+def _alike(found: Sequence[_Found]) -> Iterator[Alert]:
+    """One for all GPUs with the same text."""
+    by_text: dict[tuple[str, str], list[str]] = {}
+    for kind, id_, text in found:
+        by_text.setdefault((kind, text), []).append(id_)
+    return (_on_gpus(kind, tuple(ids), text) for (kind, text), ids in by_text.items())
 
 
-def _sharing(shared: Shared) -> Iterator[Alert]:
-    """One for each group of GPUs: ``GPU 3``, ``GPUs 0, 2 and 5``, ``GPUs 0 to 7``."""
-    for ids, text in shared:
-        numbers = [id_.removeprefix("gpu") for id_ in ids]
-        names = f"GPU {numbers[0]}"
-        if len(numbers) > 1:
-            names = f"GPUs {', '.join(numbers[:-1])} and {numbers[-1]}"
-        if len(numbers) > 2 and all(number.isdecimal() for number in numbers):
-            first = int(numbers[0])
-            if list(map(int, numbers)) == list(range(first, first + len(numbers))):
-                names = f"GPUs {numbers[0]} to {numbers[-1]}"
-        yield Alert("shared", " ".join(numbers), f"{names}: {text}", ids, text)
+def _on_gpus(kind: str, ids: tuple[str, ...], text: str, between: str = ": ") -> Alert:
+    """Named as ``GPU 3``, ``GPUs 0, 2 and 5``, ``GPUs 0 to 7``."""
+    numbers = [id_.removeprefix("gpu") for id_ in ids]
+    names = f"GPU {numbers[0]}"
+    if len(numbers) > 1:
+        names = f"GPUs {', '.join(numbers[:-1])} and {numbers[-1]}"
+    if len(numbers) > 2 and all(number.isdecimal() for number in numbers):
+        first = int(numbers[0])
+        if list(map(int, numbers)) == list(range(first, first + len(numbers))):
+            names = f"GPUs {numbers[0]} to {numbers[-1]}"
+    return Alert(kind, " ".join(ids), f"{names}{between}{text}", ids, text)
 
 
 def _throttling(device: DeviceNow, events: LatestEvents) -> str:
@@ -168,7 +172,7 @@ def low_memory(
             free = _free(device, "hw.gpu.memory.usage", total)
             if free is not None and free < max(_MIN_FREE_SHARE * (total or 0), _MIN_FREE_GPU_BYTES):
                 text = f"{binary(free)} of {binary(total)} memory is free"
-                alerts.append(_on_gpu("memory", device, text))
+                alerts.append(_on_gpus("memory", (device.row.id,), text))
         elif kind == "cpu":
             free = _free(device, "hw.memory.usage", total)
             if free is not None and free < _MIN_FREE_SHARE * (total or 0):

@@ -90,9 +90,13 @@ def test_memory_errors_are_told(session: Make) -> None:
 
 
 def test_counters_that_went_away_are_told_until_they_are_back(session: Make) -> None:
-    path = session()
-    add_event(path, 4, "gpm-lost", "no permission")
-    assert "GPU 0: no permission" in page_text(path).splitlines()[1]
+    path = session(gpus=3)
+    for gpu in ("gpu0", "gpu1", "gpu2"):
+        add_event(path, 4, "gpm-lost", "no permission", gpu)
+    assert page_text(path).splitlines()[1] == " ! GPUs 0 to 2: no permission"
+    for gpu in ("gpu1", "gpu2"):
+        add_event(path, 5, "gpm-back", "GPM answers again", gpu)
+    assert page_text(path).splitlines()[1] == " ! GPU 0: no permission"
     add_event(path, 5, "gpm-back", "GPM answers again")
     assert " ! " not in page_text(path)
 
