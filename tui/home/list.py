@@ -94,7 +94,7 @@ def without_run(study: ListedStudy) -> ListedSession:
 
 def arranged(listed: Listed, how: ListOptions) -> tuple[Item, ...]:
     """The rows: what goes on first, then studies and sessions that are alone, in the order asked
-    for; below a study that is open its runs, in the plan's order unless another one was chosen."""
+    for; below a study that is open its runs, if it has a plan in its order unless another was chosen."""
     studies = {study.path: study for study in listed.studies}
     grouped: dict[Path, list[ListedSession]] = {}
     every: dict[Path, list[ListedSession]] = {}
@@ -130,7 +130,7 @@ def arranged(listed: Listed, how: ListOptions) -> tuple[Item, ...]:
 def _below(item: Item, how: ListOptions) -> list[Item]:
     alike = len({run.ran for run in item.every}) == 1
     runs = [Item(entry=run, study=item.study, alike=alike) for run in item.runs]
-    if how.order or how.reverse:
+    if how.order or how.reverse or not (item.study and item.study.runs):
         runs = sorted_items(runs, how)
     else:
         runs.sort(key=lambda each: each.path.name)

@@ -135,7 +135,8 @@ def _what(item: Item, *, named: bool = False) -> str:
     place = "" if run is None else f"r{run}" if block is None else f"{warmup} r{run}"
     if item.alike and title == item.ran:
         title = ""  # its study's row says it
-    return " ".join(filter(None, ("╰" if item.last else "│", place, title)))
+    file = item.path.stem if run is None else ""  # without a plan all else may be the same
+    return " ".join(filter(None, ("╰" if item.last else "│", place, title, file)))
 
 
 _RAN = partial(_what, named=True)

@@ -76,6 +76,8 @@ def test_the_runs_of_an_open_study_stand_below_it_in_the_plans_order() -> None:
         "pair/02",
         "new/01",
     ]
+    folder = replace(LISTED, studies=(replace(LISTED.studies[0], runs=None),))
+    assert rows(opened, folder)[2:5] == ["pair", "pair/02", "pair/01"], "no plan: the newest first"
 
 
 def test_unknown_values_come_last_both_ways() -> None:
