@@ -184,6 +184,8 @@ class Home(SessionReading):
             none = f"no process matches {query}: Esc shows all"
         elif devices is not None and devices.untold:
             none = f"the processes on {where} are not known"
+        elif devices is None or any(gpu.value("hw.gpu.utilization") for gpu in devices.gpus):
+            none = f"the processes on {where} are not known yet"  # they are told after the GPUs
         self._processes.put(shown)
         self._processes.fit(rows, where, query, none)
 

@@ -27,7 +27,7 @@ _LEAST_HISTORY = 8
 """Columns of a history below that width, where a GPU has rows for it."""
 _OWNER_FROM = 110
 """Columns from which on every GPU names its user and program."""
-_BANDWIDTH_FROM = 100
+_BANDWIDTH_FROM = 80
 _ID, _USE, _MEMORY, _BANDWIDTH, _POWER, _TEMPERATURE = 5, 8, 16, 12, 12, 8
 """Columns of each field of a GPU's row."""
 

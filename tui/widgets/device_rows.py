@@ -208,18 +208,17 @@ def power_text(gpu: DeviceNow) -> str:
 
 
 _MORE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("memory busy", "hw.gpu.memory.busy", percent),
     ("SM clock", "hw.gpu.clock.sm", lambda hertz: si(hertz, "Hz")),
     ("memory clock", "hw.gpu.clock.memory", lambda hertz: si(hertz, "Hz")),
     ("fan", "hw.gpu.fan.speed_ratio", percent),
     ("PCIe ↑", "hw.gpu.pcie.transmit", lambda rate: si(rate, "B/s")),
     ("PCIe ↓", "hw.gpu.pcie.receive", lambda rate: si(rate, "B/s")),
-    ("PCIe gen", "hw.gpu.pcie.generation", lambda generation: f"{generation:.0f}"),
-    ("lanes", "hw.gpu.pcie.width", lambda lanes: f"{lanes:.0f}"),
     ("encoder", "hw.gpu.encoder.utilization", percent),
     ("decoder", "hw.gpu.decoder.utilization", percent),
-    ("state", "hw.gpu.performance.state", lambda state: f"P{state:.0f}"),
 )
 """Name, metric and form of what stands behind the main values where there is room."""
+_IF_USED = ("encoder", "decoder")
 
 
 def more_values(gpu: DeviceNow) -> list[tuple[str, str]]:
@@ -227,5 +226,5 @@ def more_values(gpu: DeviceNow) -> list[tuple[str, str]]:
     return [
         (name, form(value))
         for name, metric, form in _MORE
-        if (value := gpu.value(metric)) is not None
+        if (value := gpu.value(metric)) or (value is not None and name not in _IF_USED)
     ]

@@ -18,7 +18,7 @@ from gpuwatch.tui.home.screen import HomeScreen, held_texts, idle_gpus
 from gpuwatch.tui.processes.table import on_gpus
 
 from ..conftest import Fake
-from ..harness import running, until
+from ..harness import running, shows, until
 from ..process_sessions import LOADERS, RUN, STRANGER, Made, add
 from ..sessions import GIB
 from ..snapshots_of import snapshot_of, texts
@@ -164,6 +164,10 @@ def test_gpus_that_do_not_fit_are_counted(session: Make) -> None:
 def test_a_single_gpu_has_large_graphs_with_an_axis(session: Make) -> None:
     rows = texts(device_rows(machine(session, gpus=1), 80, 12))
     assert "power" in rows[0] and "GPU utilization" in rows[1] and len(rows) <= 12
+    told = changed(machine(session, file="03"), "gpu0", memory_busy=0.3, encoder_utilization=0.0)
+    figures = texts(device_rows(told, 160, 30))[0]
+    assert "°C   memory busy 30 %   SM clock" in figures
+    assert not any(word in figures for word in ("encoder", "PCIe gen", "lanes", "state"))
     assert any("█" in row for row in rows) and any(row.strip().startswith("└") for row in rows)
     assert len(texts(device_rows(machine(session, gpus=1, file="02"), 60, 3))) <= 3
 
@@ -253,6 +257,9 @@ async def test_the_cpus_use_stays_until_a_new_recording_knows_it(fake: Fake, ses
         old = replace(young, t=5_000_000_000)
         screen.take(old)
         assert screen.state.devices is old
+        # A GPU is busy: there is a process, of which nothing was told yet.
+        screen.take(replace(known, processes=()))
+        await shows(pilot, "the processes on the GPUs are not known yet")
 
 
 def test_a_path_is_cut_in_the_middle_and_its_file_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
