@@ -115,11 +115,11 @@ def _table(ranks: RanksNow, width: int) -> list[Row]:
 
 
 _KERNEL_COLUMNS = {
-    "Time (%)": ("time", 8),
-    "Time/Step (ns)": ("a step", 9),
+    "Time (%)": ("share", 8),
+    "Time/Step (ns)": ("time/step", 11),
     "Total Time (ns)": ("total", 9),
     "Total (MB)": ("total MB", 9),
-    "Launches/Step": ("count", 8),
+    "Launches/Step": ("launches/step", 15),
     **dict.fromkeys(("Instances", "Num Calls", "Count", "Calls", "Invocations"), ("count", 8)),
     "Avg (ns)": ("mean", 9),
     "Avg (MB)": ("mean MB", 9),
@@ -210,9 +210,9 @@ def _cell(value: Cell, column: str) -> str:
     if column.endswith("(ns)"):
         return milliseconds(known / 1e9)
     if column.endswith("(%)"):
-        return f"{known:.1f} %"
+        return "<0.1 %" if 0 < known < 0.05 else f"{known:.1f} %"
     if column == "FLOP" or column.endswith("(bytes)"):
         return si(known, "B" if column.endswith("(bytes)") else "")
     if column.endswith("(MB)"):
         return digits(known)
-    return f"{known:,.1f}" if column == "Launches/Step" else f"{known:,.0f}"
+    return f"{known:,.{1 if column == 'Launches/Step' else 0}f}".removesuffix(".0")

@@ -160,9 +160,9 @@ def _shown(cell: Cell, column: str) -> str:
     if isinstance(cell, str):
         return short_name(clean(cell), _LONGEST_NAME)
     if column.endswith("(%)"):
-        return f"{cell:.1f}"
+        return "<0.1" if 0 < cell < 0.05 else f"{cell:.1f}"
     if column.endswith("/Step"):
-        return f"{cell:,.1f}"
+        return f"{cell:,.1f}".removesuffix(".0")
     return f"{cell:,.3f}" if column.endswith("(MB)") else f"{cell:,.0f}"
 
 

@@ -376,13 +376,16 @@ def short_name(name: str, longest: int = _LONGEST) -> str:
     """A kernel's name without return type, torch's namespaces, arguments and nested template
     parameters.
 
-    A long name keeps its beginning and its end, where kernels of one family differ.
+    A long name goes without all namespaces, and keeps its beginning and its end, where kernels of
+    one family differ.
     """
     text = name.removeprefix("void ").strip()
     if text.endswith(")"):
         text = _before_arguments(text)
     text = text.replace("(anonymous namespace)::", "").replace("at::native::", "")
     text = _shallow(text)
+    if len(text) > longest:
+        text = re.sub(r"\w+::|<…> ?", "", text)
     if len(text) <= longest:
         return text
     tail = longest // 3

@@ -26,7 +26,7 @@ MEMORY_SIZE = "cuda_gpu_mem_size_sum"
 OPERATORS = "cpu_op_sum"
 
 TABLES = {
-    KERNELS: "kernels on the GPU",
+    KERNELS: "kernels on the GPU, in total",
     API: "calls of the CUDA runtime and driver",
     MEMORY_TIME: "memory operations by time",
     MEMORY_SIZE: "memory operations by size",
@@ -339,14 +339,14 @@ def _count(value: JSON) -> int | None:
 
 
 TITLES = {
-    FAMILIES: "what the kernels do, by their names",
+    FAMILIES: "what the kernels do, by their names; shares of all their time",
     **TABLES,
     COUNTERS: "kernels by hardware counters",
 }
 
 
 def title(table: Table) -> str:
-    """Name and contents: ``cuda_gpu_kern_sum: kernels on the GPU``."""
+    """Name and contents: ``cuda_gpu_kern_sum: kernels on the GPU, in total``."""
     what = TITLES.get(table.name)
     return f"{table.name}: {what}" if what else table.name
 
