@@ -170,7 +170,12 @@ def _gauges(snapshot: Snapshot, width: int) -> list[Row]:
         rows += _number(gauge.title, gauge.reading, width, gauge.unit)
         rows += wrapped(mean_text(gauge), width, role="muted", left=5)
         rows += _ceiling(gauge, width)
-        for name, mfu in gauge.mfus:
+        mfus = gauge.mfus
+        if gauge.key == "flops" and not mfus and not snapshot.machine_only:  # of the pipes alone
+            why = gauge.reading.reason if gauge.reading.method is Method.BOUND else None
+            unknown = Reading(None, Method.UNAVAILABLE, why or "no FLOP are counted")
+            mfus = (("MFU", unknown),)
+        for name, mfu in mfus:
             rows += _number(name, mfu, width, "1")
     bandwidth = snapshot.gauges[1]
     if bandwidth.reading.method is not Method.COUNTED and not snapshot.machine_only:
