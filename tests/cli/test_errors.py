@@ -56,6 +56,7 @@ def one_line(text: str) -> str:
         (["resnet34"], "gpuwatch run torchvision:resnet34"),
         (["run", "resnet34"], "did you mean torchvision:resnet34"),
         (["shwo", "x"], "did you mean show"),
+        (["show", "--steps"], "see `gpuwatch show --help`"),
         (["ls"], "did you mean sessions?"),
         (["list"], "did you mean sessions?"),
         (["diff", "a", "b"], "did you mean compare?"),

@@ -54,7 +54,7 @@ class Parser(argparse.ArgumentParser):
         if message.startswith("unrecognized arguments"):
             from difflib import get_close_matches
 
-            known = [name for each in self.arguments for name in each.option_strings]
+            known = [name for each in self.arguments[1:] for name in each.option_strings]
             for word in message.split()[2:]:
                 if word.startswith("-") and (close := get_close_matches(word, known, n=1)):
                     hint = f"did you mean {close[0]}?"
