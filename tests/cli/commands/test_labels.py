@@ -38,7 +38,7 @@ def studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     plan(home / "alone", "01-bare")
     files = ("pair/01-bare", "pair/02-docker", "alone/01-bare")
     for at, name in enumerate(files):
-        meta = {"session": {"id": f"id{at}", "label": name}, **finished(seconds=8)}
+        meta = {"session": {"id": f"id{at}0", "label": name}, **finished(seconds=8)}
         write(
             home / f"{name}.gpuwatch", Script(seconds=8, start=100.0 * at, alive=False, meta=meta)
         )
@@ -78,6 +78,8 @@ def test_a_name_finds_the_session_and_the_study(studies: Path, told: Told) -> No
     assert [(row["name"], row["runs"]) for row in found["studies"]] == [("both", 2)]
     assert "in docker  " in told("sessions", "--runs")
     told("rename", "in docker", "")
+    told("rename", "id0", "id")
+    assert "'id10' is the id of a session: " in told("rename", "id0", "id10", code=2)
     assert "no session 'in docker'" in told("show", "in docker", code=2)
 
 
@@ -86,7 +88,7 @@ def test_a_name_that_several_have_is_refused_with_what_tells_them_apart(
 ) -> None:
     for each in ("id2", "pair"):
         told("rename", each, "fast")
-    which = f"fast may be any of 2; name one: id2, {studies / 'pair'}"
+    which = f"fast may be any of 2; name one: id20, {studies / 'pair'}"
     for command in ("show", "compare", "export", "report", "delete"):
         assert which in told(command, "fast", code=2)
     for each in ("id2", "pair"):

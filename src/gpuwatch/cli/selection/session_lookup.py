@@ -250,6 +250,11 @@ def _is_named(folder: Path, text: str) -> bool:
     return study is not None and study.name == text
 
 
+def with_id(text: str) -> list[Path]:
+    """The sessions whose ids begin so."""
+    return [path for path in known_sessions() if _identifier(path).startswith(text)]
+
+
 def _identifier(path: Path) -> str:
     from gpuwatch.session.study.estimate import known_meta
 
