@@ -47,6 +47,18 @@ def test_a_stop_by_the_command_is_told_from_a_signal(cli: Cli, tmp_path: Path) -
     assert "stopped by SIGTERM" in cli.read("show", other).stdout
 
 
+def test_stopping_a_run_says_how_many_of_its_study_are_not_started(
+    cli: Cli, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    cli("--record", "--detach", "--blocks", "3", "--out", out, "--", "sleep", "300")
+    until(lambda: bool(list(out.rglob("*.gpuwatch"))))
+    told = cli("stop", "last").stderr
+    (path,) = out.rglob("*.gpuwatch")
+    assert f"stopped {path}" in told
+    assert f"3 runs of its study are not started: gpuwatch resume {path.parent} goes on" in told
+
+
 def test_a_damaged_session_holds_up_the_stop_of_no_other(cli: Cli, tmp_path: Path) -> None:
     damaged, first = _started(cli, tmp_path / "a")
     whole, second = _started(cli, tmp_path / "b")

@@ -21,6 +21,7 @@ from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import GpuwatchError, UsageError
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import to_paste
+from gpuwatch.core.units import counted
 
 if TYPE_CHECKING:
     from gpuwatch.core.processes import ProcessId
@@ -62,7 +63,20 @@ def _stop_named(text: str) -> int:
     _report(ended + ended_studies, troubles + study_troubles, alone=len(targets) == 1)
     if not (ended or ended_studies):
         say(_not_running(targets, alone))
+        return 0
+    for folder in dict.fromkeys(path.parent for path in targets):
+        _say_what_is_left(folder)
     return 0
+
+
+def _say_what_is_left(folder: Path) -> None:
+    from gpuwatch.session.study.plan import read
+
+    plan = read(folder)
+    left = sum(not (folder / each.file).exists() for each in plan.runs) if plan else 0
+    if left:
+        runs = counted(left, "run of its study is", "runs of its study are")
+        say(f"{runs} not started: {to_paste('resume', folder)} goes on")
 
 
 def _stop_all() -> int:
