@@ -101,7 +101,7 @@ def device_rows(snapshot: Snapshot, width: int, height: int) -> list[Line]:
     else:
         told = next((text for text in snapshot.warnings if says_no_gpu(snapshot, text)), None)
         reason = clean(told or snapshot.no_gpu or "none was found")
-        reason = f"no GPU: workloads run on the CPU ({reason})"
+        reason = f"no GPU: runs use the CPU; {reason.removeprefix('no NVIDIA GPU is seen: ')}"
         figures = [Line(width).add(f" {part}", "muted") for part in wrap(reason, width - 2, 2)]
         if (cpu := snapshot.cpu) is not None:
             figures += _cpu_figures(cpu, width)

@@ -16,7 +16,7 @@ from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.home.items import Item
 from gpuwatch.tui.home.list import Edit, ListOptions, no_field
 from gpuwatch.tui.home.table import COMMAND_WIDTH, ORDERS
-from gpuwatch.tui.machine import Machine, Refusal, ask_doctor
+from gpuwatch.tui.machine import Machine, ask_doctor
 from gpuwatch.tui.widgets.line import Line, fit, marked_rows, rule, wrap
 
 _MOST_UNLISTED = _MOST_SAID = 3
@@ -196,8 +196,9 @@ def found_in(machine: Machine) -> tuple[Found, ...]:
     """What to say of a machine."""
     names = ", ".join(dict.fromkeys(gpu.name for gpu in machine.gpus))
     many = f"{len(machine.gpus)} × " if len(machine.gpus) > 1 else ""
-    why = machine.no_gpu or Refusal("no NVIDIA GPU is seen")
-    no_gpu = Found("GPU", False, f"workloads run on the CPU: {why.text}", why.hint)
+    # Why stands where the GPUs would be.
+    hint = machine.no_gpu.hint if machine.no_gpu else ""
+    no_gpu = Found("GPU", False, "none: runs use the CPU", hint)
     found = [Found("GPU", True, f"{many}{names}") if machine.gpus else no_gpu]
     refused = next((gpu.torch for gpu in machine.gpus if gpu.torch), None)
     path = machine.python
@@ -248,10 +249,15 @@ def _lines(found: tuple[Found, ...], width: int, space: int) -> dict[Found, int]
     left = space - len(found)
     given = dict.fromkeys(found, 0)
     for each in reversed(found):
-        wanted = len(wrap(each.hint, width - _INDENT, _MOST_LINES)) if each.hint else 0
-        given[each] = max(0, min(wanted, left))
+        given[each] = len(_mend(each, width, max(0, min(_MOST_LINES, left))))
         left -= given[each]
     return given
+
+
+def _mend(each: Found, width: int, most: int) -> list[str]:
+    """How to fix it; a command that does not fit is not cut."""
+    lines = wrap(each.hint, width - _INDENT, most + 1) if each.hint else []
+    return lines if len(lines) <= most else ["`gpuwatch doctor` says how"][:most]
 
 
 def _rows(each: Found, width: int, most: int) -> list[Line]:
@@ -259,8 +265,7 @@ def _rows(each: Found, width: int, most: int) -> list[Line]:
     mark, role = ("✓", "good") if each.good else ("✗", "warn")
     row = Line(width).add(f" {mark} ", role).add(f"{each.name:<13} ", "strong")
     rows = [row.add(each.text, "text")]
-    if each.hint and most:
-        for at, line in enumerate(wrap(each.hint, width - _INDENT, most)):
-            below = Line(width).to(_INDENT - 3).add(" → " if not at else "   ", "key")
-            rows.append(below.add(line, "muted"))
+    for at, line in enumerate(_mend(each, width, most)):
+        below = Line(width).to(_INDENT - 3).add(" → " if not at else "   ", "key")
+        rows.append(below.add(line, "muted"))
     return rows

@@ -199,6 +199,7 @@ def _torch_refusal(form: Form, machine: Machine | None) -> Refusal | None:
     return next((gpu.torch for gpu in chosen if gpu.torch), None)
 
 
+_OF_TEXT = ("folder", "variables", "other", "on", "options")
 GOOD, BAD = "$success", "$error"
 """Styles of the marks."""
 
@@ -209,7 +210,11 @@ def plan_text(form: Form, answers: Answers) -> Content:
     if form.own and not form.command.strip():
         lines = [Content(problems(form)["command"])]  # a form that is empty is no mistake
     elif found is not None:
-        lines = [Content.assemble(("✗ ", BAD), f"cannot start: {clean(found[1])}")]
+        name, why = found
+        below = {"command": form.command, "model": form.model, **dict.fromkeys(_OF_TEXT, "shown")}
+        if name in field_problems(form, answers.machine) and below.get(name, "").strip():
+            why = f"see {name}"  # why stands below that field
+        lines = [Content.assemble(("✗ ", BAD), f"cannot start: {clean(why)}")]
     elif plan is None:
         lines = [Content("asking for the plan ...")]
     elif not plan.what:
@@ -217,7 +222,7 @@ def plan_text(form: Form, answers: Answers) -> Content:
     else:
         what = f"{counted(plan.runs, 'run')}: {plan.what}"
         lines = [Content.assemble(("✓ ", GOOD), (what, "bold"))]
-        takes = f"time unknown: {plan.reason}"
+        takes = "time unknown"
         if plan.seconds is not None:
             takes = f"takes {about(plan.seconds)}, by earlier runs of the same"
         lines += [Content(f"  {line}") for line in (takes, *plan.order)]

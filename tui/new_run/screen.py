@@ -280,9 +280,11 @@ class NewRunScreen(WidgetScreen):
         machine = self.answers.machine or Machine()
         self._gpu_section.display = bool(self._gpus) and not self._away
         self._no_gpu.display = machine.no_gpu is not None and not self._away
-        chosen = len(self._gpus) if form.gpus is None else len(form.gpus)
-        seen = f", their use as of {self._opened}" if self._seen else ""
-        self._gpu_section.title = f"GPUs: {chosen or 'none'} of {len(self._gpus)}{seen}"
+        many, seen = len(self._gpus), f", as they were at {self._opened}" if self._seen else ""
+        chosen = f"{'all ' * (many > 1)}{many}"
+        if form.gpus is not None:
+            chosen = f"{len(form.gpus) or 'none'} of {many}"
+        self._gpu_section.title = f"GPUs: {chosen}{seen}"
         self._plan.update(plan_text(form, self.answers))
 
     def _show_workload(self, form: Form, found: dict[str, str]) -> None:
@@ -377,7 +379,8 @@ class NewRunScreen(WidgetScreen):
         shown = sorted(self._gpus, key=lambda choice: uses.get(choice, 0))
         self._gpu_list.mount(*(self._gpus[choice] for choice in shown))
         if machine.no_gpu:
-            self._no_gpu.update(f"no GPU, workloads run on the CPU: {machine.no_gpu.text}")
+            why = machine.no_gpu.text.removeprefix("no NVIDIA GPU is seen: ")
+            self._no_gpu.update(f"no GPU: runs use the CPU; {why}")
 
     async def _ask_plan(self, planned: tuple[str, ...]) -> None:
         plan = await ask_plan(*planned)

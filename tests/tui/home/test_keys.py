@@ -438,6 +438,10 @@ REPORT = {
                 ],
             },
         },
+        {
+            "env": "apptainer",
+            "without_gpu": {"problems": [{"text": "no image", "hint": f"build {'it ' * 200}"}]},
+        },
     ],
 }
 
@@ -449,12 +453,13 @@ async def test_first_contact_says_what_is_missing_and_what_mends_it(
     monkeypatch.setenv("FAKE_GPUS", "0")
     (fake.folder / "doctor.json").write_text(json.dumps(REPORT))
     async with running(HomeScreen, size) as (app, pilot):
-        await shows(pilot, "✗ GPU           workloads run on the CPU: no NVIDIA GPU is seen")
+        await shows(pilot, "✗ GPU           none: runs use the CPU")
         text = screen_text(app)
         assert "n  starts the first one" in text
         assert "✗ torch         not in /usr/bin/python3: n starts a command of your own" in text
         assert "✓ bare          ready" in text and "✗ docker        no daemon answers" in text
         assert "→ sudo systemctl start docker" in text
+        assert "→ `gpuwatch doctor` says how" in text and "build it" not in text, "not cut"
         assert [call[0] for call in fake.asked].count("doctor") == 1
         await pilot.press("r")
         await until(pilot, lambda: [call[0] for call in fake.asked].count("doctor") == 2)

@@ -275,7 +275,8 @@ async def test_a_workload_has_its_own_fields_and_needs_no_command(fake: Fake) ->
 async def test_a_command_that_cannot_be_split_says_why(fake: Fake) -> None:
     async with running(NewRunScreen) as (app, pilot):
         await pilot.press(*"python 'train.py", "enter")
-        await shows(pilot, "✗ cannot start: a quotation mark is not closed")
+        await shows(pilot, "✗ a quotation mark is not closed")
+        await shows(pilot, "✗ cannot start: see command")
         await shows(pilot, "nothing was started")
         await pilot.press("'")
         await shows(pilot, "$ gpuwatch run -- python train.py")
@@ -289,7 +290,7 @@ async def test_a_line_for_a_shell_is_given_one_and_quotes_keep_it_words(
     fake.records(session())
     async with running(NewRunScreen, (120, 40)) as (app, pilot):
         await pilot.press(*"train.py 100 | tee o")
-        await says(pilot, "cannot start: | needs a shell: ^s puts bash before it")
+        await says(pilot, "✗ | needs a shell: ^s puts bash before it")
         await pilot.press("enter")
         await shows(pilot, "bash -o pipefail -c 'train.py 100 | tee o'")
         await says(pilot, "bash stands before it now: ^s starts it")
@@ -411,7 +412,7 @@ async def test_gpus_are_chosen_and_decide_what_can_run(fake: Fake) -> None:
         await shows(pilot, "--gpus none")
         await pilot.press("space", "shift+tab", "space")
         await until(pilot, lambda: form(app).form.gpus is None)
-        await shows(pilot, "GPUs: 2 of 2")
+        await shows(pilot, "GPUs: all 2")
 
 
 async def test_gpus_are_shown_if_another_program_is_typed_just_as_they_are_known(
@@ -429,7 +430,7 @@ async def test_gpus_are_shown_if_another_program_is_typed_just_as_they_are_known
         await asyncio.wait_for(interrupted(), 60)
         await pilot.press(*"ls")
         await until(pilot, lambda: [*DOCTOR, "--", "ls"] in fake.asked)
-        await shows(pilot, "GPUs: 2 of 2")
+        await shows(pilot, "GPUs: all 2")
 
 
 async def test_a_command_is_not_held_to_what_the_workloads_need(fake: Fake) -> None:
@@ -476,11 +477,11 @@ async def test_at_another_place_nothing_is_told_of_this_machine(session: Make, f
         await pilot.press("n")
         await shows(pilot, "start a run")
         await pilot.press(*"ls")
-        await shows(pilot, "GPUs: 1 of 1")
+        await shows(pilot, "GPUs: 1")
         await says(pilot, "✗ no daemon answers")
         await focus(app, pilot, "on")
         await pilot.press(*"ssh=a slurm,a=[")
-        await says(pilot, "cannot start: a [ has no ] in slurm,a=[; put the value in quotes")
+        await says(pilot, "✗ a [ has no ] in slurm,a=[; put the value in quotes")
         text = screen_text(app)
         assert "GPUs:" not in text and "no daemon" not in text and "Engine of" not in text
         await pilot.press(*"1]")
@@ -517,7 +518,7 @@ async def test_the_plan_is_asked_for_once_no_more_changes_come(
         assert plan[-2:] == ["sleep", "100"]
         fake.plans(seconds=None, reason="no earlier run of sleep in bare that finished")
         await pilot.press("0")
-        await says(pilot, "time unknown: no earlier run of sleep in bare that finished")
+        await says(pilot, "time unknown")
 
 
 async def test_blocks_show_their_order_and_how_long_they_take(fake: Fake) -> None:
@@ -548,9 +549,7 @@ async def test_the_real_commands_answer_and_start_a_command(
         await focus(app, pilot, "command")
         await pilot.press("end", "ctrl+u", *"true")
         await shows(pilot, "✓ 1 run: true in bare")
-        await says(
-            pilot, "time unknown: no earlier run of true in bare with these settings that finished"
-        )
+        await says(pilot, "time unknown")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))
         await shows(pilot, "✓ finished")
@@ -697,7 +696,7 @@ async def test_a_start_without_an_answer_may_still_come(
 async def test_what_a_cpu_cannot_do_is_said_where_there_is_no_gpu(fake: Fake) -> None:
     async with running(NewRunScreen, (80, 50)) as (app, pilot):
         await shows(pilot, "Engine of bare")
-        await says(pilot, "no GPU, workloads run on the CPU: no NVIDIA GPU is seen")
+        await says(pilot, "no GPU: runs use the CPU; no NVIDIA GPU is seen")
         await choose(app, pilot, "workload", "mnist-cnn")
         await choose(app, pilot, "dtype", "tf32")
         await says(pilot, "cannot start: data type: tf32 is a format of NVIDIA's")
