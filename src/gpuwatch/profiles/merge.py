@@ -279,7 +279,7 @@ def _incomplete(launches: int, ran: int | None, unread: int) -> str | None:
     if unread:
         return f"{units.counted(unread, 'row')} of the counters could not be read"
     if ran is not None and launches < ran:
-        return f"the counters are of {launches} of {units.counted(ran, 'launch', 'launches')}"
+        return f"the counters are of {launches:,} of {units.counted(ran, 'launch', 'launches')}"
     return None
 
 

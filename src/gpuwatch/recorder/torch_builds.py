@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -84,7 +85,8 @@ def obstacles(
         verdict(build, _text(gpu["compute.capability"]), _text(gpu["driver.version"]), python)
         for gpu in look(spec.gpus)
     ]
-    return list(dict.fromkeys(problem for problem in found if problem is not None))
+    problems = dict.fromkeys(problem for problem in found if problem is not None)
+    return [replace(each, hint=f"{each.hint}; --device cpu uses the CPU") for each in problems]
 
 
 def _text(value: object) -> str | None:

@@ -129,7 +129,7 @@ def test_a_drift_to_the_end_is_no_steady_state(
     assert found.seconds is None
     assert found.reason is not None
     late_note = "rose" if change > 0 else "fell"
-    assert f"the step time still {late_note} at the end, over the last {count} of" in found.reason
+    assert f"the step time still {late_note} at the end, over the last {count:,} of" in found.reason
 
 
 def test_a_drift_that_ends_leaves_a_steady_state() -> None:

@@ -40,8 +40,8 @@ def shown(cli: Cli, tmp_path: Path, variables: dict[str, str]) -> str:
 def test_what_a_job_was_given_stands_beside_what_the_run_used(cli: Cli, tmp_path: Path) -> None:
     told = shown(cli, tmp_path, JOB)
     found = re.search(
-        r"used of what was given: ([\d.]+) of 16 cores, on average; (\d+) MiB of 64.0 GiB "
-        r"host memory, the most that was sampled; (\d+):(\d+) of 1d 02:00 time",
+        r"used: ([\d.]+) of 16 cores, on average; (\d+) MiB of 64.0 GiB "
+        r"host memory, highest sample; (\d+):(\d+) of 1d 02:00 time",
         told,
     )
     assert found, told
@@ -63,9 +63,5 @@ def test_what_a_job_was_given_stands_beside_what_the_run_used(cli: Cli, tmp_path
 def test_what_was_not_limited_is_left_out(
     cli: Cli, tmp_path: Path, variables: dict[str, str], expected: str, not_told: str
 ) -> None:
-    line = (
-        shown(cli, tmp_path, variables)
-        .partition("used of what was given: ")[2]
-        .partition(" note:")[0]
-    )
+    line = shown(cli, tmp_path, variables).partition("used: ")[2].partition(" note:")[0]
     assert expected in line and not_told not in line.partition("all figures")[0]

@@ -232,7 +232,7 @@ def late_note(late: Sequence[Steady]) -> str:
 
 def _changed(times: Series, at: Sequence[int], first: int) -> str:
     before = max(step for step in at if step < first)
-    where = f"step {first + 1} of {times.size}"
+    where = f"step {first + 1:,} of {times.size:,}"
     figures = _from_to(times.level(before, first), times.level(first, times.size))
     return f"no steady state: the step time still changed at {where} ({figures})"
 
@@ -242,7 +242,7 @@ def _drifted(times: Series, since: int) -> str:
     old = times.level(since, since + tenth)
     new = times.level(times.size - tenth, times.size)
     direction = "rose" if new > old else "fell"
-    span = f"over the last {times.size - since} of {times.size} steps"
+    span = f"over the last {times.size - since:,} of {times.size:,} steps"
     figures = _from_to(old, new)
     return f"no steady state: the step time still {direction} at the end, {span} ({figures})"
 

@@ -32,7 +32,7 @@ _TIMED_BY = {
     "mean": "the mean of those between two events of the GPU: a median or percentile is of means",
 }
 """What gave the time of a step, beside events at its ends."""
-HOOK, COSTLY = "hook {} of the time{}, as it measured itself", 0.01
+HOOK, COSTLY = "hook {} of the time{}, by its own measure", 0.01
 """The hook's cost, and the share from which on it casts doubt on the figures."""
 _FEW = 3
 _AS_ASKED = "the program prints step lines itself: they count"
@@ -146,8 +146,8 @@ def how_timed(reader: SessionReader, steps: Sequence[StepLine]) -> tuple[str, ..
         texts.append(f"phases are of {drawn}, as shares of the mean step")
     if passed := number(timing.get("steps_passed")):
         texts.append(
-            f"only timed: {units.counted(int(passed), 'step')}, whose samples and FLOP are those "
-            "of the others, which were alike"
+            f"only timed: {units.counted(int(passed), 'step')}; the others, which were alike, "
+            "tell their samples and FLOP"
         )
     by = {name: number(each) for name, each in mapping(timing.get("steps_by")).items()}
     total = sum(each for each in by.values() if each is not None)

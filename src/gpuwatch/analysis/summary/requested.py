@@ -31,7 +31,7 @@ class Requested:
 
     @property
     def text(self) -> str:
-        """``8.99 GiB of 64.0 GiB host memory, the most that was sampled``."""
+        """``8.99 GiB of 64.0 GiB host memory, highest sample``."""
         write = {"By": binary, "s": clock_time}.get(self.unit, digits)
         given = write(self.given) if self.unit else f"{self.given:g}"
         used = f"{self.used:g}" if self.name == "GPUs" else write(self.used)
@@ -55,7 +55,7 @@ def requested(reader: SessionReader, cpu_seconds: float | None) -> tuple[Request
     sampled = (reader.highest(each, ["workload"], 0, LATEST).get("workload") for each in _MEMORY)
     most = next((each for each in sampled if each is not None), None)
     if memory is not None and most is not None:
-        found.append(Requested("host memory", memory, most, "By", "the most that was sampled"))
+        found.append(Requested("host memory", memory, most, "By", "highest sample"))
     gpus = _number(host.get("job.gpus.on.node"))
     known = [row.used for row in reader.devices() if row.kind == "gpu"]
     if gpus is not None and known and None not in known:

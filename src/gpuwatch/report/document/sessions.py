@@ -165,11 +165,7 @@ def short(
         [f"phases of a step: {', '.join(parts)}"] if phases else [],
         bounds if efficiency.efficiency_rows(session) else [],
         [
-            *(
-                [f"used of what was given: {'; '.join(each.text for each in given)}"]
-                if given
-                else []
-            ),
+            *([f"used: {'; '.join(each.text for each in given)}"] if given else []),
             *([f"cost: {cost}"] if cost else []),
         ],
         [
