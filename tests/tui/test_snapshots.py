@@ -117,7 +117,7 @@ async def test_new_run(fake: Fake, monkeypatch: pytest.MonkeyPatch, size: tuple[
         await pilot.press(*"python train.py --lr 3e-4")
         await shows(pilot, "✓ 1 run: train.py in bare")
         await shows(pilot, "Engine of bare")
-        await shows(pilot, "GPUs: all 8")
+        await shows(pilot, "GPUs: all of 8")
         await until(pilot, lambda: screen_text(app).count("--lr 3e-4") == 2)  # the plan's, too
         check_snapshot(name_of("new-run", size), screen_text(app))
 

@@ -3,7 +3,7 @@ GPUs, held clocks, lost counters."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.hardware.ceilings import devices_of_run, gpus_unknown
@@ -36,8 +36,6 @@ _LONGEST = 40
 """Characters of a name."""
 
 
-_Found = tuple[str, str, str]
-"""Kind of a warning, the GPU's id, and the text."""
 Shared = Sequence[tuple[tuple[str, ...], str]]
 """Ids of GPUs with the same other processes on them, and a text about these."""
 
@@ -90,9 +88,9 @@ def alerts_of(
     is lost: they are outdated.
     """
     lost: list[Alert] = []
-    errors: list[_Found] = []
-    throttling: list[_Found] = []
-    lost_counters: list[_Found] = []
+    errors: list[Alert] = []
+    throttling: list[Alert] = []
+    lost_counters: list[Alert] = []
     gpus = [device for device in devices if device.row.kind == "gpu"]
     if not live:  # events of unused GPUs do not concern the finished run
         gpus = [gpu for gpu in gpus if gpu.row.used is not False]
@@ -106,24 +104,26 @@ def alerts_of(
             event, count = events.of(kind, id_)
             if event is not None:
                 times = f" ({count} times)" if count > 1 else ""
-                errors.append((kind, id_, f"{clean(event.text)}{times}"))
+                errors.append(_on_gpus(kind, (id_,), f"{clean(event.text)}{times}"))
         text = _throttling(gpu, events) if live else throttled.get(id_, "")
         if text and gpu.row.used:
-            throttling.append(("clocks", id_, text))
-        lost_counters += [(kind, id_, text) for kind, text in events.lost_counters(id_)]
-    machine = [Alert(kind, "", text) for kind, text in events.lost_counters(None)]
+            throttling.append(_on_gpus("clocks", (id_,), text))
+        lost_counters += [_on_gpus(kind, (id_,), why) for kind, why in events.lost_counters(id_)]
+    lost_counters += [Alert(kind, "", text) for kind, text in events.lost_counters(None)]
     checks = [replace(alert, text=clean(alert.text)) for alert in findings]
     others = [_on_gpus("shared", ids, text) for ids, text in shared]
-    found = (*_alike(errors), *full, *others, *_alike(throttling), *_alike(lost_counters))
-    return (*lost, *found, *machine, *(() if live and lost else checks))
+    found = _alike((*errors, *full, *others, *throttling, *lost_counters))
+    return (*lost, *found, *(() if live and lost else checks))
 
 
-def _alike(found: Sequence[_Found]) -> Iterator[Alert]:
+def _alike(alerts: Sequence[Alert]) -> Iterable[Alert]:
     """One for all GPUs with the same text."""
-    by_text: dict[tuple[str, str], list[str]] = {}
-    for kind, id_, text in found:
-        by_text.setdefault((kind, text), []).append(id_)
-    return (_on_gpus(kind, tuple(ids), text) for (kind, text), ids in by_text.items())
+    found: dict[tuple[str, str], Alert] = {}
+    for each in alerts:
+        of = each.kind, each.short or each.text
+        gpus = (*found[of].gpus, *each.gpus) if of in found else ()
+        found[of] = _on_gpus(each.kind, gpus, each.short) if gpus else each
+    return found.values()
 
 
 def _on_gpus(kind: str, ids: tuple[str, ...], text: str, between: str = ": ") -> Alert:

@@ -94,7 +94,7 @@ def without_run(study: ListedStudy) -> ListedSession:
 
 def arranged(listed: Listed, how: ListOptions) -> tuple[Item, ...]:
     """The rows: what goes on first, then studies and sessions that are alone, in the order asked
-    for; below a study that is open its runs, if it has a plan in its order unless another was chosen."""
+    for; below a study that is open its runs, in the order of a plan unless another was chosen."""
     studies = {study.path: study for study in listed.studies}
     grouped: dict[Path, list[ListedSession]] = {}
     every: dict[Path, list[ListedSession]] = {}

@@ -238,34 +238,30 @@ def first_rows(
     if found is None:
         rows.append(Line(width).add(" looking at what can run here …", "muted"))
         return rows[:space]
-    for line, most in _lines(found, width, space - len(rows)).items():
-        rows += _rows(line, width, most)
+    for each, mend in _mends(found, width, space - len(rows)).items():
+        rows += _rows(each, width, mend)
     return rows[:space]
 
 
-def _lines(found: tuple[Found, ...], width: int, space: int) -> dict[Found, int]:
-    """How many lines each has for how to fix it: the environments, which come last, before the
-    GPU, that cannot be had by a command."""
+def _mends(found: tuple[Found, ...], width: int, space: int) -> dict[Found, list[str]]:
+    """How to fix each, in lines: the environments, which come last, before the GPU, that cannot be
+    had by a command. A command that does not fit is not cut."""
     left = space - len(found)
-    given = dict.fromkeys(found, 0)
+    mends: dict[Found, list[str]] = {each: [] for each in found}
     for each in reversed(found):
-        given[each] = len(_mend(each, width, max(0, min(_MOST_LINES, left))))
-        left -= given[each]
-    return given
+        most = max(0, min(_MOST_LINES, left))
+        lines = wrap(each.hint, width - _INDENT, most + 1) if each.hint else []
+        mends[each] = lines if len(lines) <= most else ["`gpuwatch doctor` says how"][:most]
+        left -= len(mends[each])
+    return mends
 
 
-def _mend(each: Found, width: int, most: int) -> list[str]:
-    """How to fix it; a command that does not fit is not cut."""
-    lines = wrap(each.hint, width - _INDENT, most + 1) if each.hint else []
-    return lines if len(lines) <= most else ["`gpuwatch doctor` says how"][:most]
-
-
-def _rows(each: Found, width: int, most: int) -> list[Line]:
-    """A mark, the name and what there is; below, in at most so many lines, how to fix it."""
+def _rows(each: Found, width: int, mend: list[str]) -> list[Line]:
+    """A mark, the name and what there is; below, how to fix it."""
     mark, role = ("✓", "good") if each.good else ("✗", "warn")
     row = Line(width).add(f" {mark} ", role).add(f"{each.name:<13} ", "strong")
     rows = [row.add(each.text, "text")]
-    for at, line in enumerate(_mend(each, width, most)):
+    for at, line in enumerate(mend):
         below = Line(width).to(_INDENT - 3).add(" → " if not at else "   ", "key")
         rows.append(below.add(line, "muted"))
     return rows

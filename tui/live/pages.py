@@ -134,13 +134,10 @@ _KERNEL_COLUMNS = {
 _WIDE_COLUMNS = ("Med (ns)", "Min (ns)", "Max (ns)")
 """Columns of a wide screen."""
 _NAMES = ("Name", "Operation")
-_TIME, _SIZE = "Total Time (ns)", "Total (MB)"
-
-Cells = tuple[Cell, ...]
 
 
 def kernel_rows(snapshot: Snapshot, width: int) -> list[Row]:
-    """All tables, sorted by time or size, or the reason why there are none."""
+    """All tables, or the reason why there are none."""
     profile, counters = snapshot.profile, snapshot.counters
     tables = all_tables(profile, counters)
     known = profile is not None and (profile.main_table() is not None or profile.reason is not None)
@@ -176,7 +173,7 @@ def _kernels(table: Table, width: int) -> list[Row]:
         ((f" {TITLES.get(table.name) or clean(table.name)}", "strong"),),
         ((f"{head}  {(name or '').lower()}", "muted"),),
     ]
-    for cells in _sorted(table):
+    for cells in table.rows:
         values = dict(zip(table.columns, cells, strict=True))
         numbers = "".join(
             pad(_cell(values[column], column), _KERNEL_COLUMNS[column][1], ">") for column in shown
@@ -187,20 +184,6 @@ def _kernels(table: Table, width: int) -> list[Row]:
     if table.rows_left_out:
         rows.append(((f"   and {table.rows_left_out:,} more, not kept", "muted"),))
     return rows
-
-
-def _sorted(table: Table) -> list[Cells]:
-    """Rows by time or size, the largest first and unknown ones last."""
-    by = _TIME if _TIME in table.columns else _SIZE if _SIZE in table.columns else None
-    if by is None:
-        return list(table.rows)
-    at = table.columns.index(by)
-
-    def size(cells: Cells) -> float:
-        known = number(cells[at])
-        return -1.0 if known is None else known
-
-    return sorted(table.rows, key=size, reverse=True)
 
 
 def _cell(value: Cell, column: str) -> str:

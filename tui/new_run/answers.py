@@ -199,7 +199,7 @@ def _torch_refusal(form: Form, machine: Machine | None) -> Refusal | None:
     return next((gpu.torch for gpu in chosen if gpu.torch), None)
 
 
-_OF_TEXT = ("folder", "variables", "other", "on", "options")
+_SAID_BELOW = ("command", "model", "folder", "variables", "other", "on", "options")
 GOOD, BAD = "$success", "$error"
 """Styles of the marks."""
 
@@ -211,9 +211,8 @@ def plan_text(form: Form, answers: Answers) -> Content:
         lines = [Content(problems(form)["command"])]  # a form that is empty is no mistake
     elif found is not None:
         name, why = found
-        below = {"command": form.command, "model": form.model, **dict.fromkeys(_OF_TEXT, "shown")}
-        if name in field_problems(form, answers.machine) and below.get(name, "").strip():
-            why = f"see {name}"  # why stands below that field
+        if name in _SAID_BELOW and name in field_problems(form, answers.machine):
+            why = f"see {name}"
         lines = [Content.assemble(("✗ ", BAD), f"cannot start: {clean(why)}")]
     elif plan is None:
         lines = [Content("asking for the plan ...")]

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import secrets
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -98,7 +97,7 @@ class NewRunScreen(WidgetScreen):
         """Whether the user has chosen environments."""
         self._starting = self._back_pressed = self._left = False
         self._timer: Timer | None = None
-        self._seen, self._opened = gpus, time.strftime("%H:%M")
+        self._seen = gpus
         self._command = text_row(
             "command",
             "python train.py --lr 3e-4",
@@ -280,11 +279,9 @@ class NewRunScreen(WidgetScreen):
         machine = self.answers.machine or Machine()
         self._gpu_section.display = bool(self._gpus) and not self._away
         self._no_gpu.display = machine.no_gpu is not None and not self._away
-        many, seen = len(self._gpus), f", as they were at {self._opened}" if self._seen else ""
-        chosen = f"{'all ' * (many > 1)}{many}"
-        if form.gpus is not None:
-            chosen = f"{len(form.gpus) or 'none'} of {many}"
-        self._gpu_section.title = f"GPUs: {chosen}{seen}"
+        chosen = "all" if form.gpus is None else len(form.gpus) or "none"
+        seen = ", as they were when this was opened" if self._seen else ""
+        self._gpu_section.title = f"GPUs: {chosen} of {len(self._gpus)}{seen}"
         self._plan.update(plan_text(form, self.answers))
 
     def _show_workload(self, form: Form, found: dict[str, str]) -> None:
@@ -296,7 +293,7 @@ class NewRunScreen(WidgetScreen):
         problem = found.get("command", "") if form.command.strip() else ""
         self._command.update(problem=problem)
         self._model.display = form.workload == OF_TORCHVISION
-        self._model.update(problem=found.get("model", "") if form.model.strip() else "")
+        self._model.update(problem=found.get("model", ""))
         self._more.display = not form.own
         accepted = () if form.own else parameters.parameters_of(form.case)
         plan = self.answers.plan_for(form)

@@ -264,7 +264,7 @@ async def test_a_workload_has_its_own_fields_and_needs_no_command(fake: Fake) ->
         assert "steps" in screen_text(app) and "batch size" not in screen_text(app)
         assert app.screen.query_one("#command").disabled
         await choose(app, pilot, "workload", "torchvision:")
-        await shows(pilot, "cannot start: write a model's name, such as vit_b_16")
+        await shows(pilot, "✗ write a model's name, such as vit_b_16")
         await pilot.press("tab", *"vit_b_16")
         await shows(pilot, "$ gpuwatch run torchvision:vit_b_16")
         assert "batch size" in screen_text(app)
@@ -412,7 +412,7 @@ async def test_gpus_are_chosen_and_decide_what_can_run(fake: Fake) -> None:
         await shows(pilot, "--gpus none")
         await pilot.press("space", "shift+tab", "space")
         await until(pilot, lambda: form(app).form.gpus is None)
-        await shows(pilot, "GPUs: all 2")
+        await shows(pilot, "GPUs: all of 2")
 
 
 async def test_gpus_are_shown_if_another_program_is_typed_just_as_they_are_known(
@@ -430,7 +430,7 @@ async def test_gpus_are_shown_if_another_program_is_typed_just_as_they_are_known
         await asyncio.wait_for(interrupted(), 60)
         await pilot.press(*"ls")
         await until(pilot, lambda: [*DOCTOR, "--", "ls"] in fake.asked)
-        await shows(pilot, "GPUs: all 2")
+        await shows(pilot, "GPUs: all of 2")
 
 
 async def test_a_command_is_not_held_to_what_the_workloads_need(fake: Fake) -> None:
@@ -477,7 +477,7 @@ async def test_at_another_place_nothing_is_told_of_this_machine(session: Make, f
         await pilot.press("n")
         await shows(pilot, "start a run")
         await pilot.press(*"ls")
-        await shows(pilot, "GPUs: 1")
+        await shows(pilot, "GPUs: all of 1")
         await says(pilot, "✗ no daemon answers")
         await focus(app, pilot, "on")
         await pilot.press(*"ssh=a slurm,a=[")

@@ -26,6 +26,7 @@ from gpuwatch.core.units import counted
 if TYPE_CHECKING:
     from gpuwatch.core.processes import ProcessId
     from gpuwatch.places.placements import Placed
+    from gpuwatch.session.study.plan import PlannedRun
 
 Target = TypeVar("Target")
 Result = TypeVar("Result")
@@ -65,18 +66,10 @@ def _stop_named(text: str) -> int:
         say(_not_running(targets, alone))
         return 0
     for folder in dict.fromkeys(path.parent for path in targets):
-        _say_what_is_left(folder)
+        if left := sum(not (folder / run.file).exists() for run in _planned(folder)):
+            runs = counted(left, "run of its study is", "runs of its study are")
+            say(f"{runs} not started: {to_paste('resume', folder)} goes on")
     return 0
-
-
-def _say_what_is_left(folder: Path) -> None:
-    from gpuwatch.session.study.plan import read
-
-    plan = read(folder)
-    left = sum(not (folder / each.file).exists() for each in plan.runs) if plan else 0
-    if left:
-        runs = counted(left, "run of its study is", "runs of its study are")
-        say(f"{runs} not started: {to_paste('resume', folder)} goes on")
 
 
 def _stop_all() -> int:
@@ -85,7 +78,7 @@ def _stop_all() -> int:
 
     ended, troubles = _apply(stop, _sessions_of(paths.run_folders()))
     elsewhere = [error for error in troubles if isinstance(error, RecordedElsewhere)]
-    between = [folder for folder in session_lookup.studies_going_on() if _of_several_runs(folder)]
+    between = [folder for folder in session_lookup.studies_going_on() if len(_planned(folder)) > 1]
     ended_studies, study_troubles = _apply(_stop_between_runs, between)
     ended += [*ended_studies, *_remove_leftovers()]
     in_clusters, cluster_troubles = _in_clusters()
@@ -195,11 +188,11 @@ def _without_session(text: str) -> Path | None:
     return None
 
 
-def _of_several_runs(folder: Path) -> bool:
+def _planned(folder: Path) -> Sequence[PlannedRun]:
     from gpuwatch.session.study.plan import read
 
     plan = read(folder)
-    return plan is not None and len(plan.runs) > 1
+    return () if plan is None else plan.runs
 
 
 def _stop_between_runs(folder: Path) -> str | None:
