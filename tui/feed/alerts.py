@@ -132,10 +132,9 @@ def _on_gpus(kind: str, ids: tuple[str, ...], text: str, between: str = ": ") ->
     names = f"GPU {numbers[0]}"
     if len(numbers) > 1:
         names = f"GPUs {', '.join(numbers[:-1])} and {numbers[-1]}"
-    if len(numbers) > 2 and all(number.isdecimal() for number in numbers):
-        first = int(numbers[0])
-        if list(map(int, numbers)) == list(range(first, first + len(numbers))):
-            names = f"GPUs {numbers[0]} to {numbers[-1]}"
+    first = int(numbers[0]) if numbers[0].isdecimal() else 0
+    if len(ids) > 2 and list(ids) == [f"gpu{first + at}" for at in range(len(ids))]:
+        names = f"GPUs {numbers[0]} to {numbers[-1]}"
     return Alert(kind, " ".join(ids), f"{names}{between}{text}", ids, text)
 
 

@@ -133,7 +133,6 @@ _KERNEL_COLUMNS = {
 """Heading and width of each column; the name is the last column."""
 _WIDE_COLUMNS = ("Med (ns)", "Min (ns)", "Max (ns)")
 """Columns of a wide screen."""
-_NAMES = ("Name", "Operation")
 
 
 def kernel_rows(snapshot: Snapshot, width: int) -> list[Row]:
@@ -165,20 +164,20 @@ def _kernels(table: Table, width: int) -> list[Row]:
         for column in table.columns
         if column in _KERNEL_COLUMNS and (width >= 120 or column not in _WIDE_COLUMNS)
     ]
-    name = next((column for column in _NAMES if column in table.columns), None)
+    name = table.columns[-1]
     head = "".join(
         f"{_KERNEL_COLUMNS[column][0]:>{_KERNEL_COLUMNS[column][1]}}" for column in shown
     )
     rows: list[Row] = [
         ((f" {TITLES.get(table.name) or clean(table.name)}", "strong"),),
-        ((f"{head}  {(name or '').lower()}", "muted"),),
+        ((f"{head}  {name.lower()}", "muted"),),
     ]
     for cells in table.rows:
         values = dict(zip(table.columns, cells, strict=True))
         numbers = "".join(
             pad(_cell(values[column], column), _KERNEL_COLUMNS[column][1], ">") for column in shown
         )
-        kernel = UNKNOWN if name is None or values[name] is None else clean(str(values[name]))
+        kernel = UNKNOWN if values[name] is None else clean(str(values[name]))
         columns_left = max(20, width - len(numbers) - 3)
         rows.append(((numbers, "text"), (f"  {short_name(kernel, columns_left)}", "strong")))
     if table.rows_left_out:

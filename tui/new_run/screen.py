@@ -376,8 +376,7 @@ class NewRunScreen(WidgetScreen):
         shown = sorted(self._gpus, key=lambda choice: uses.get(choice, 0))
         self._gpu_list.mount(*(self._gpus[choice] for choice in shown))
         if machine.no_gpu:
-            why = machine.no_gpu.text.removeprefix("no NVIDIA GPU is seen: ")
-            self._no_gpu.update(f"no GPU: runs use the CPU; {why}")
+            self._no_gpu.update(f"runs use the CPU: {machine.no_gpu.text}")
 
     async def _ask_plan(self, planned: tuple[str, ...]) -> None:
         plan = await ask_plan(*planned)

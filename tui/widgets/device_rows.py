@@ -218,7 +218,6 @@ _MORE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("decoder", "hw.gpu.decoder.utilization", percent),
 )
 """Name, metric and form of what stands behind the main values where there is room."""
-_IF_USED = ("encoder", "decoder")
 
 
 def more_values(gpu: DeviceNow) -> list[tuple[str, str]]:
@@ -226,5 +225,6 @@ def more_values(gpu: DeviceNow) -> list[tuple[str, str]]:
     return [
         (name, form(value))
         for name, metric, form in _MORE
-        if (value := gpu.value(metric)) or (value is not None and name not in _IF_USED)
+        # Encoder and decoder are mostly idle.
+        if (value := gpu.value(metric)) or (value is not None and not name.endswith("coder"))
     ]

@@ -170,13 +170,11 @@ def _gauges(snapshot: Snapshot, width: int) -> list[Row]:
         rows += _number(gauge.title, gauge.reading, width, gauge.unit)
         rows += wrapped(mean_text(gauge), width, role="muted", left=5)
         rows += _ceiling(gauge, width)
-        mfus = gauge.mfus
-        if gauge.key == "flops" and not mfus and not snapshot.machine_only:  # of the pipes alone
-            why = gauge.reading.reason if gauge.reading.method is Method.BOUND else None
-            unknown = Reading(None, Method.UNAVAILABLE, why or "no FLOP are counted")
-            mfus = (("MFU", unknown),)
-        for name, mfu in mfus:
+        for name, mfu in gauge.mfus:
             rows += _number(name, mfu, width, "1")
+        if gauge.key == "flops" and not gauge.mfus and not snapshot.machine_only:
+            uncounted = Reading(None, Method.UNAVAILABLE, "no FLOP are counted: see FLOP/s above")
+            rows += _number("MFU", uncounted, width, "1")
     bandwidth = snapshot.gauges[1]
     if bandwidth.reading.method is not Method.COUNTED and not snapshot.machine_only:
         rows += _number("Algorithmic bytes/s", snapshot.algorithmic, width, "By/s")

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -85,8 +84,7 @@ def obstacles(
         verdict(build, _text(gpu["compute.capability"]), _text(gpu["driver.version"]), python)
         for gpu in look(spec.gpus)
     ]
-    problems = dict.fromkeys(problem for problem in found if problem is not None)
-    return [replace(each, hint=f"{each.hint}; --device cpu uses the CPU") for each in problems]
+    return list(dict.fromkeys(problem for problem in found if problem is not None))
 
 
 def _text(value: object) -> str | None:
@@ -127,9 +125,9 @@ def verdict(
     pair = (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None
     fitting = build_for(pair, driver)
     if fitting is None:
-        hint = "train on the CPU: --gpus none, or on a newer GPU"
+        hint = "train on the CPU: --device cpu, or on a newer GPU"
     else:
-        hint = f"install into {python}: {fitting}"
+        hint = f"install into {python}: {fitting}; or take the CPU: --device cpu"
     if build.cuda is None:
         reason = "is built for the CPU alone"
         return Problem("torch-without-cuda", f"torch {build.version} {reason}", hint)

@@ -192,8 +192,8 @@ def test_a_run_on_a_gpu_that_its_torch_cannot_use_is_refused_before_it_starts(
     known = asked(cli, *bare, "--quick", code=3)["gpus"][0]["torch"]
     out = tmp_path / "out"
     told = cli("--record", "--out", out, *bare, "mnist-cnn", code=3).stderr
-    assert code in told and known["text"] in told
-    assert f"{known['hint']}; --device cpu uses the CPU" in told
+    assert code in told and known["text"] in told and known["hint"] in told
+    assert "--device cpu" in known["hint"]
     assert not out.exists() and not imported(without_torch)
 
 

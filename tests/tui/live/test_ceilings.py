@@ -154,7 +154,7 @@ def test_without_a_count_the_pipes_give_a_bound_of_what_was_executed(session: Ma
     numbers = numbers_text(path)
     assert "pipes: of fp8, their fastest, as the run's type is not known" in numbers
     mfu = numbers.partition("   MFU ")[2].splitlines()
-    assert mfu[0].endswith("unavailable") and mfu[1].strip() == "the workload counts no FLOP"
+    assert mfu[0].endswith("unavailable") and "no FLOP are counted" in mfu[1]
 
 
 def test_one_measured_of_several_gpus_is_not_the_ceiling_of_all(session: Make) -> None:

@@ -696,7 +696,7 @@ async def test_a_start_without_an_answer_may_still_come(
 async def test_what_a_cpu_cannot_do_is_said_where_there_is_no_gpu(fake: Fake) -> None:
     async with running(NewRunScreen, (80, 50)) as (app, pilot):
         await shows(pilot, "Engine of bare")
-        await says(pilot, "no GPU: runs use the CPU; no NVIDIA GPU is seen")
+        await says(pilot, "runs use the CPU: no NVIDIA GPU is seen")
         await choose(app, pilot, "workload", "mnist-cnn")
         await choose(app, pilot, "dtype", "tf32")
         await says(pilot, "cannot start: data type: tf32 is a format of NVIDIA's")

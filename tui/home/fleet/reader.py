@@ -16,7 +16,7 @@ from gpuwatch.session.machine_now import MachineNow, Now
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import Snapshot, View
-from gpuwatch.tui.home.devices import gpu_heading, gpu_layout, gpu_rows, host_texts
+from gpuwatch.tui.home.devices import gpu_layout, gpu_rows, host_texts
 from gpuwatch.tui.widgets.line import Line, fit
 
 _PATIENCE_SECONDS = 0.2
@@ -154,11 +154,6 @@ def _text(host: Host) -> str:
     return f"{host.place} {'away' if host.trouble is not None else ''}".casefold()
 
 
-def alerts_of(hosts: Sequence[Host]) -> list[str]:
-    """The alerts of all machines, each with the machine in front."""
-    return [f"{host.place}: {text}" for host in hosts for text in host.alerts]
-
-
 def head_row(hosts: Sequence[Host], query: str, hidden: int, running: int, width: int) -> Line:
     """How many machines there are, are away and have no room below, and how many runs go on."""
     away = sum(host.trouble is not None for host in hosts)
@@ -168,11 +163,6 @@ def head_row(hosts: Sequence[Host], query: str, hidden: int, running: int, width
     row = Line(width).add(" gpuwatch ", "brand").add(text, "strong")
     right = f"▶ {running} running " if running else ""
     return row.end(right, "good") if right and len(right) < row.left else row
-
-
-def heading(width: int) -> Line:
-    """What stands in the columns of the GPUs."""
-    return gpu_heading(gpu_layout(width, bandwidth=False, history=False), width)
 
 
 def host_rows(host: Host, selected: bool, width: int) -> list[Line]:

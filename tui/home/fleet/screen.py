@@ -16,14 +16,12 @@ from gpuwatch.core.text import clean
 from gpuwatch.session.machine_now import Now
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS
 from gpuwatch.tui.home.base import Home
-from gpuwatch.tui.home.devices import alert_rows
+from gpuwatch.tui.home.devices import alert_rows, gpu_heading, gpu_layout
 from gpuwatch.tui.home.fleet.reader import (
     FleetReader,
     Host,
-    alerts_of,
     first_shown,
     head_row,
-    heading,
     host_rows,
     matching,
 )
@@ -120,7 +118,8 @@ class FleetScreen(Home):
         )
 
     def top_rows(self, width: int, most: int) -> list[Line]:
-        alerts = alert_rows(alerts_of(self._hosts), width, self.most_alerts, "open the machine")
+        told = [f"{host.place}: {text}" for host in self._hosts for text in host.alerts]
+        alerts = alert_rows(told, width, self.most_alerts, "open the machine")
         above = 2 + len(alerts)
         space = max(_LEAST_MACHINES, most - above)
         hosts, at = self._matching, self._at
@@ -141,7 +140,8 @@ class FleetScreen(Home):
         running = sum(entry.status in GOING_ON for entry in self.state.entries or ())
         hidden = len(hosts) - len(self._shown)
         head = head_row(self._hosts, self._query, hidden, running, width)
-        return [head, *alerts, heading(width), *rows[:space]]
+        layout = gpu_layout(width, bandwidth=False, history=False)
+        return [head, *alerts, gpu_heading(layout, width), *rows[:space]]
 
     def look_at(self, width: int) -> None:
         self._reader.look_at(self._shown)

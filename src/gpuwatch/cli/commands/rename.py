@@ -15,9 +15,6 @@ from gpuwatch.core.errors import UsageError
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import clean_name
 
-_LEAST_OF_AN_ID = 4
-"""Characters from which on a name that begins an id would hide that session."""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION|STUDY")
@@ -29,8 +26,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not words:
         raise UsageError("no name given", "gpuwatch rename SESSION NAME")
     name = clean_name(" ".join(words))
-    if len(name) >= _LEAST_OF_AN_ID and (path := session_lookup.with_id(name)):
-        raise UsageError(f"{name!r} is the id of a session: {path[0]}", "choose another name")
+    if len(name) > 3 and (hidden := session_lookup.with_id(name)):  # shorter, by chance
+        raise UsageError(f"{name!r} is the id of a session: {hidden[0]}", "choose another name")
     folder, key = session_lookup.target(arguments.session)
     labels.change(folder, key, lambda label: replace(label, name=name))
     subject = session_lookup.called(folder, key)

@@ -160,14 +160,12 @@ def short(
     if verdict.hint and sound(session):
         again = f"kernels {shell(session.path)}"
         bounds.append(f"next: {verdict.hint.replace('kernels SESSION', again)}")
+    used = f"used: {'; '.join(each.text for each in given)}"
     lines = (
         *((outcome, identity) if sound(session) else (identity, outcome)),
         [f"phases of a step: {', '.join(parts)}"] if phases else [],
         bounds if efficiency.efficiency_rows(session) else [],
-        [
-            *([f"used: {'; '.join(each.text for each in given)}"] if given else []),
-            *([f"cost: {cost}"] if cost else []),
-        ],
+        [used] * bool(given) + [f"cost: {cost}"] * bool(cost),
         [
             f"note: {each}"
             for each in (session.notice, read.steady.note, *compared.notes)
