@@ -410,7 +410,7 @@ def test_metrics_without_times_name_the_kernels_by_launches_and_flop(
     assert docker.endswith(", 8 launches, 6.40 GFLOP")
     assert bare.startswith(
         "4 kernels ran in bare and not in docker, 27 launches, 1.58 GFLOP: Winograd convolution 3 "
-        "kernels, elementwise 1 kernel, the largest cudnn::winograd_nonfused::"
+        "kernels, elementwise 1 kernel, the largest winogradForwardOutput4x4<"
     )
     assert "GEMM 12 launches in bare, 10 in docker" in launches
     by_family = {row.family: row for row in found.families}
