@@ -33,7 +33,7 @@ def test_a_list_that_stays_empty_while_the_gpu_is_busy_is_not_believed(
     driver.set(utilization=50)
     until(lambda: _kinds(source) == ["processes-lost"])
     assert _listed(source) is None
-    assert "stays empty while the GPU is busy" in source.of_processes[0]["text"]
+    assert "stays empty while kernels run" in source.of_processes[0]["text"]
     driver.set(utilization=0)
     source.sample()
     assert _listed(source) is None, "who does not tell while it is busy does not tell later"

@@ -352,7 +352,7 @@ class Gpu:
         if untold is None:
             self._announce("processes-back", "NVML lists the processes again")
         else:
-            text = f"NVML does not tell which processes are on it: {untold}"
+            text = f"NVML does not tell which processes run there: {untold}"
             self._announce("processes-lost", text)
 
     def _is_busy(self) -> bool:

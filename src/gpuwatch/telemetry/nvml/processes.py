@@ -16,7 +16,7 @@ from gpuwatch.telemetry.nvml.fields import FRESH_S, GpuProcess
 DOUBTS = 3
 """Number of empty lists of a busy GPU after which they are not believed: one may be older than what
 began on the GPU since, or younger than what ended."""
-_NOT_ALL = "its list of processes stays empty while the GPU is busy (seen with WSL)"
+_NOT_ALL = "its list of processes stays empty while kernels run (seen with WSL)"
 SHARES_S, SHARES_RARELY_S = 2.0, 4.0
 """Seconds between two reads of the shares of GPU time. A call takes milliseconds of processor time;
 what it gives is the mean since the last one."""
