@@ -175,19 +175,18 @@ def _plane(roofline: Roofline, points: Sequence[Point], columns: int, rows: int)
         rates += [point.intensity * bandwidth.value for point in points]
     if not rates or not intensities or columns < 10 or rows < 3:
         return None
-    left, right = _decades(intensities)
-    bottom, top = _decades(rates)
+    left, right = _decades(intensities, above=0.5)
+    bottom, top = _decades(rates, above=0.0)
     return Plane(left, right, bottom, top, columns, rows)
 
 
-def _decades(values: Sequence[float]) -> tuple[float, float]:
-    """Exponents at the edges: half decades, with a margin of at least a fifth of a decade."""
-    low = math.floor(2 * (math.log10(min(values)) - 0.2)) / 2
-    high = math.ceil(2 * (math.log10(max(values)) + 0.2)) / 2
-    if high - low < _LEAST_DECADES:
-        low = math.floor(low + high - _LEAST_DECADES) / 2
-        high = low + _LEAST_DECADES
-    return low, high
+def _decades(values: Sequence[float], above: float) -> tuple[float, float]:
+    """Exponents at the edges, in fifths of a decade, so that they rarely move. ``above``: the share
+    above the values of what is added to make them two decades."""
+    low = math.floor(5 * math.log10(min(values)) - 1) / 5
+    high = math.ceil(5 * math.log10(max(values)) + 0.5) / 5
+    more = max(0.0, _LEAST_DECADES - (high - low))
+    return low - more * (1 - above), high + more * above
 
 
 def _roof(
