@@ -194,7 +194,7 @@ def test_a_recording_shows_the_steps_and_says_where_they_are_from(cli: Cli, tmp_
     shown = " ".join(cli.read("show", "--all", session).stdout.split())
     assert "timed steps 19 counted" in shown
     assert "loss, last step 1.09 measured" in shown
-    assert "steps are from the progress lines of pytorch/examples' ImageNet script" in shown
+    assert "steps are from lines in the format of pytorch/examples' ImageNet script" in shown
     median = float(shown.partition("step time, median ")[2].partition(" ms")[0])
     assert median >= 12 and 95 * median <= 1000 * timing["real_seconds"], "half of them are shorter"
     assert "throughput: its steps report no samples" in shown

@@ -262,9 +262,8 @@ def _legend(placed: _Placed, view: View, label: int, width: int) -> Line:
     row.add(pad(clean(series.label), label), "strong").add("  ")
     means = [value for value in placed.timed if value is not None]
     if means:
-        row.add("last " if view.metric.key == LOSS else "mean ", "muted").add(
-            f"{quantity(median(means), view.metric.unit):<12} ", "strong"
-        )
+        row.add("last " if view.metric.key == LOSS else "mean ", "muted")
+        row.add(f"{quantity(median(means), view.metric.unit)}  ", "strong")
         if series.count > 1:
             row.add(f"median of {counted(placed.known, 'run')}", "muted")
             if len(means) > 1:

@@ -325,7 +325,8 @@ class Collector:
 
     def _compared(self, earlier: Earlier | None) -> str:
         if earlier is None:
-            return f"no finished run of this command before it in {self.reader.path.parent.parent}"
+            folder = self.reader.path.absolute().parent.parent
+            return f"no finished run of this command before it in {folder}"
         return earlier.compared(self._steps.newest_timed()[::-1])
 
     @property

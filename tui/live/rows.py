@@ -105,7 +105,10 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
         rows.append(line.add("  r", "key", press="r").add(" shows each", "muted"))
     if snapshot.shares is not None and phases > 0:
         rows += phase_rows(snapshot.shares, width, phases)
-    return rows + bound_rows(snapshot.bound, width, phases // 2 if snapshot.status.live else phases)
+    bound = snapshot.bound
+    if bound and snapshot.means not in ("", "timed steps") and work.step is not None:
+        bound = f"timed steps: {bound}"
+    return rows + bound_rows(bound, width, phases // 2 if snapshot.status.live else phases)
 
 
 def parts_text(parts: Sequence[Part], most: int) -> str:
@@ -221,7 +224,7 @@ _PART, _MIXED = 6, "steps and evaluations"
 
 def parts_row(parts: Sequence[Part], shown: Window, width: int) -> list[Line]:
     """A row below the time axis with the names of the run's parts; none, if there is but one, or
-    room for no name."""
+    only steps are shown, or there is room for no name."""
     names = [""] * shown.columns
     for name, start, end in parts:
         first, last = (
@@ -242,7 +245,7 @@ def parts_row(parts: Sequence[Part], shown: Window, width: int) -> list[Line]:
         named |= bool(text)
         line = "─" * (length - len(text) - 1) + "│" if name else " " * length
         row.add(text, "muted").add(line, "faint")
-    return [row] if drawn > 1 and named else []
+    return [row] if named and (drawn > 1 or (len(parts) > 1 and "steps" not in names)) else []
 
 
 # The phases of a step: a stacked bar with names and shares.

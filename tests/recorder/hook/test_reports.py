@@ -349,7 +349,7 @@ def test_steps_are_the_hooks_and_scores_those_that_the_program_prints(run: Run) 
             (5, 8, (6.1,), (0.25,)),
         ]
         texts = [text for kind, text in events(reader) if kind == "progress-lines"]
-        assert texts[0].startswith("loss and accuracy are from the progress lines of pytorch/exam")
+        assert texts[0].startswith("loss and accuracy are from lines in the format of pytorch/exam")
         assert texts[1].startswith("loss or accuracy was printed after the last step")
         assert len(reader.log()) == 6 and len(texts) == 2
         assert training_of(reader, None).step.loss.figure.value == 6.1

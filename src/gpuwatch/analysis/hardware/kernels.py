@@ -51,7 +51,10 @@ _FAMILIES = tuple(
         (r"copy|memcpy|memset|CatArray|::cat$", "copy"),
         (r"multi_tensor_apply|_foreach_", "multi-tensor"),
         (r"reduc|::(sum|mean)$", "reduction"),
-        (r"elementwise|pointwise|op_tensor", "elementwise"),
+        (
+            r"elementwise|pointwise|op_tensor|::(add|addc?mul|addcdiv|mul|div|sqrt|lerp)_?$",
+            "elementwise",
+        ),
     )
 )
 

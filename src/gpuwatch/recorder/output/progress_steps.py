@@ -80,7 +80,7 @@ class ProgressSteps:
         """Which lines they are, and what a line tells; once one was read."""
         ((name, found),) = (self._formats or {}).items()
         program, figures = (clean(text, _LONGEST) for text in (found.program, found.figures))
-        return f"from the progress lines of {program} ({name}): {figures}"
+        return f"from lines in the format of {program} ({name}), where {figures}"
 
     def _step(self, progress: Progress) -> Step:
         """A line is about one step; without a time it counts those since the line before."""

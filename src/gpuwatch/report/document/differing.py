@@ -94,7 +94,7 @@ def _differing(
     sizes.sort(key=lambda each: (each[1].name not in (STEADY, ALL_STEPS, *_RATES), -each[0]))
     stays = _rates(rows, (verdicts or {}).values())
     if any(each.change is not None for each in (verdicts or {}).values()):
-        stays += [row for row in rows if row.name in (STEADY, ALL_STEPS)]
+        stays += [row for row in rows if row.name in (STEADY, ALL_STEPS, PAID)]
     found = [row for size, row in sizes if size > 0 or row in stays]
     means = {row.name for row in found if row.group != _MAXIMUM}
     found = [row for row in found if row.group != _MAXIMUM or row.name not in means]
