@@ -1,4 +1,4 @@
-"""Steps from the progress lines of programs that print no step lines."""
+"""Steps from the lines of progress of programs that print no step lines."""
 
 from __future__ import annotations
 
@@ -243,4 +243,4 @@ def test_another_package_adds_a_format_and_cannot_break_a_recording(
     )
     told, count = done.stdout.splitlines()
     assert count == str(2 * found)
-    assert ("the ticker (ticker): each tells its loss" in told) is bool(found)
+    assert ("the ticker (ticker), where each tells its loss" in told) is bool(found)

@@ -41,10 +41,13 @@ def parts_of(meta: Mapping[str, Any], steps: Steps, t: int) -> Iterator[Part]:
         yield "steps", first.t, steps.newest
     for start, end in steps.evaluations:
         yield "evaluation", start, end
-    for report in ("profile", "counters"):
+    for report in _FURTHER:
         ended, took = told(report), told(report, "real_seconds")
         if ended is not None and took is not None:
-            yield ("ncu" if report == "counters" else report), ended - took * NS, ended
+            yield _FURTHER[report][0], ended - took * NS, ended
+    if "end" in meta and "result" not in meta and (goes_on := _further(meta)) is not None:
+        report, since = goes_on
+        yield _FURTHER[report][0], since, t
 
 
 def startup_phase(
@@ -57,7 +60,10 @@ def startup_phase(
     if not state.live or kind == "machine":
         return ""
     if "end" in meta and kind == "workload":
-        return _after_steps(meta, t)
+        goes_on = _further(meta)
+        if goes_on is None:
+            return "timed steps done"
+        return f"timed steps done, {_FURTHER[goes_on[0]][1]}, {_seconds(t, goes_on[1])}"
     if stepped or "startup" in meta:
         return ""
     if "launch" in meta and kind == "command":
@@ -93,19 +99,27 @@ def _of_command(meta: Mapping[str, Any], t: int, *, cuda: bool) -> str:
     return f"waiting for {before}, {_seconds(t, since)}"
 
 
-def _after_steps(meta: Mapping[str, Any], t: int) -> str:
-    """What a built-in workload does with further steps, once the timed ones are done."""
+_FURTHER = {
+    "profile": ("profile", "profiling kernels"),
+    "counters": ("ncu", "ncu counts FLOP and bytes"),
+}
+"""What a built-in workload does with further steps, once the timed ones are done: the name of the
+part, and words."""
+
+
+def _further(meta: Mapping[str, Any]) -> tuple[str, float] | None:
+    """Which of these goes on, and since when (ns)."""
     given = mapping(mapping(meta.get("workload")).get("parameters"))
     since = number(mapping(meta["end"]).get("t"))
-    for report, what, asked in (
-        ("profile", "profiling kernels", given.get("profile") != 0),
-        ("counters", "ncu counts FLOP and bytes", given.get("counters")),
+    for report, asked in (
+        ("profile", given.get("profile") != 0),
+        ("counters", given.get("counters")),
     ):
         done = number(mapping(meta.get(report)).get("t"))
-        if asked and done is None:
-            return f"timed steps done, {what}, {_seconds(t, since or t)}"
+        if asked and done is None and since is not None:
+            return report, since
         since = done or since
-    return "timed steps done"
+    return None
 
 
 def _seconds(t: int, since: float) -> str:

@@ -10,7 +10,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, number, percent, si
-from gpuwatch.tui.feed.snapshot import Gauge, Panel, Snapshot
+from gpuwatch.tui.feed.snapshot import Panel, Snapshot
 from gpuwatch.tui.live.rows import (
     Options,
     event_columns,
@@ -125,10 +125,11 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> P
     host = host_row(snapshot, width) if device and device.row.kind == "gpu" else None
     if host is not None and height >= TALL:
         details.append(host)
-    gauges = _gauges(snapshot, height)
+    picked = [] if snapshot.picked is None else [snapshot.picked]
+    gauges = [*snapshot.gauges, *(picked if snapshot.view.metric else ())]
     empty = [each for each in gauges if each.key in _FOLDED and is_empty(each)]
     gauges = [each for each in gauges if each not in empty]
-    small = [] if snapshot.view.metric or snapshot.picked is None else [snapshot.picked]
+    small = [] if snapshot.view.metric else picked
     if empty:  # the loss has the room of what is not there
         gauges, small = [*gauges, *small], []
     marks = event_columns(notable(snapshot.events), snapshot.t, snapshot.window)
@@ -217,20 +218,6 @@ def _all_gpus(snapshot: Snapshot, options: Options, width: int, height: int) -> 
 def _marks_used(snapshot: Snapshot) -> bool:
     """Whether to mark the run's GPUs: some are known to be unused."""
     return not snapshot.machine_only and any(gpu.row.used is False for gpu in snapshot.gpus)
-
-
-def _gauges(snapshot: Snapshot, height: int) -> list[Gauge]:
-    """The three gauges and the picked one: a fourth one, or in place of an unavailable or the last
-    one."""
-    gauges = list(snapshot.gauges)
-    if snapshot.picked is None or not snapshot.view.metric:
-        return gauges
-    if height >= TALL:
-        return [*gauges, snapshot.picked]
-    methods = [gauge.reading.method for gauge in gauges]
-    at = methods.index(Method.UNAVAILABLE) if Method.UNAVAILABLE in methods else -1
-    gauges[at] = snapshot.picked
-    return gauges
 
 
 def _log_height(free: int, gauges: int) -> int:

@@ -33,5 +33,10 @@ def train(model, steps):
 
 
 logging.disable()  # torch numbers its frames in what it logs
-for loss in (train(plain, 600), train(compiled, 600), whole(torch.ones(4, 8)), train(compiled, 9)):
+for loss in (
+    train(plain, 4000),
+    train(compiled, 4000),
+    whole(torch.ones(4, 8)),
+    train(compiled, 9),
+):
     print(loss.item().hex(), counters["stats"]["unique_graphs"], dict(counters["frames"]))
