@@ -142,8 +142,8 @@ def gpu_layout(width: int, *, bandwidth: bool, history: bool = True) -> GpuLayou
         return GpuLayout(max(_LEAST_BAR, room // 2), 0, max(0, room - room // 2 - 2), shown, owner)
     if width < _HISTORY_FROM:
         return GpuLayout(_LEAST_BAR, narrow, 0, shown, owner)
-    third = room // 3
-    return GpuLayout(third - 2, room - 2 * third, third - 2, shown, owner)
+    quarter = room // 4
+    return GpuLayout(quarter - 2, room - 2 * quarter, quarter - 2, shown, owner)
 
 
 def _table(snapshot: Snapshot, width: int, height: int) -> list[Line]:
