@@ -412,8 +412,7 @@ class Steps:
         where their lines are at hand."""
         if "result" not in meta or self._writers or not self.complete:
             return phase_shares(reversed(self._phased), meta)
-        timed = [row for row in self.recent if not row.warmup and row.sampled != 0]
-        return phase_shares(timed, meta, most=inf)
+        return phase_shares((row for row in self.recent if not row.warmup), meta, most=inf)
 
     # Progress.
 
@@ -502,12 +501,15 @@ def phase_shares(
     """The shares of the phases in the time of the newest timed steps, and of the hook by the
     session's ``meta``; ``None``: no step line named any.
 
-    Where only some steps have phases, or one is ``other``, these add up to the time of those steps.
+    Where only some steps have phases, or one is ``other``, these add up to the time of those steps,
+    which stand for all since those before, as in :func:`mean_phases`.
     ``newest``: step lines, the newest first, which are read until they are of ``most`` steps.
     """
-    steps, whole = 0, 0.0
+    steps = since = 0
+    every = whole = 0.0
     sums: dict[str, float] = {}
     for row in newest:
+        since += row.count
         if not row.phases or not row.seconds:
             continue
         phases = {name: max(0.0, seconds) for name, seconds in row.phases.items()}
@@ -519,10 +521,12 @@ def phase_shares(
         if not count or not 0 < seconds < inf:
             continue
         steps += count
-        whole += seconds
+        weight = since / (row.sampled or count)
+        every, since = every + since, 0
+        whole += seconds * weight
         for name, part in phases.items():
             if name in sums or len(sums) < _MAX_PHASES:
-                sums[name] = sums.get(name, 0.0) + part
+                sums[name] = sums.get(name, 0.0) + part * weight
         if steps >= most:
             break
     if not steps:
@@ -534,7 +538,7 @@ def phase_shares(
         if part > 0
     )
     hook = number(mapping(meta.get("timing")).get("cost"))
-    return StepShares(parts, steps, whole / steps, hook)
+    return StepShares(parts, steps, whole / every, hook)
 
 
 def _spans(before: StepRow | None, rows: Sequence[StepRow]) -> list[Span]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.session.rows import StepRow
+from gpuwatch.session.rows import StepRow, mean_phases
 from gpuwatch.tui.feed.snapshot import StepShares
 from gpuwatch.tui.feed.steps import phase_shares
 from gpuwatch.tui.live.rows import phase_rows
@@ -61,6 +61,17 @@ def test_shares_of_sampled_steps_are_of_their_own_time() -> None:
     shares = shares_of(row, replace(row, phases={}, sampled=0))
     assert shares is not None and (shares.steps, shares.seconds) == (2, pytest.approx(0.6))
     assert dict(shares.parts) == pytest.approx({"data": 0.25, "forward": 0.75})
+
+
+def test_slow_steps_of_which_more_are_drawn_weigh_no_more_than_others() -> None:
+    fast = replace(line({"data": 0.001, "other": 0.009}, (0.01,) * 100), sampled=1)
+    unseen = replace(fast, phases={}, sampled=0)
+    slow = replace(line({"data": 1.0, "other": 1.0}, (0.2,) * 100), sampled=10)
+    rows = [fast, unseen, fast, slow] * 5
+    shares = phase_shares(rows, {})
+    assert shares is not None and shares.steps == 60
+    data = mean_phases(rows)
+    assert dict(shares.parts)["data"] == pytest.approx(data["data"] / sum(data.values()))
 
 
 def test_what_the_hook_takes_is_shown() -> None:
