@@ -18,7 +18,7 @@ from pathlib import Path
 from gpuwatch.core import paths
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.models import JSON, Output, Result, RunState
-from gpuwatch.core.processes import ProcessId, boot_id, identify, pid_namespace
+from gpuwatch.core.processes import ProcessId, boot_id, machine_id, pid_namespace
 from gpuwatch.runners import shim
 from gpuwatch.runners.shim import FRAME, PLACE, STDERR, STDOUT
 
@@ -199,16 +199,16 @@ class LocalRun:
             stderr=(folder / "shim.log").open("wb"),
             start_new_session=True,
         )
-        holder = identify(process.pid)
         deadline = time.monotonic() + _START_PATIENCE
         while not (folder / "started.json").exists():
             if process.poll() is not None or time.monotonic() > deadline:
                 break
             time.sleep(0.002)
-        if holder is None or not (folder / "started.json").exists():
+        if not (folder / "started.json").exists():
             log = (folder / "shim.log").read_text(errors="replace").strip().splitlines()
             raise GpuwatchError(f"the workload's shim did not start: {' '.join(log[-1:])}")
-        return cls(kind, folder, holder, blame=blame, remark=remark)
+        # The shim's note tells who it is: with a short workload it may be over by now.
+        return cls.attach({"kind": kind, "folder": str(folder)}, None, blame, remark)
 
     @classmethod
     def attach(
@@ -228,6 +228,7 @@ class LocalRun:
             int(holder.get("pid", 0)),
             int(holder.get("start_time", 0)),
             holder.get("pid_namespace", pid_namespace()),
+            str(holder.get("machine", machine_id())),
         )
         return cls(str(handle["kind"]), folder, process, cursor, blame, remark)
 

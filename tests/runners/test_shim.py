@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,6 +57,19 @@ def test_the_end_of_a_workload_is_told_exactly(
 ) -> None:
     result, _ = finish(start(tmp_path, "sh", "-c", script))
     assert (result.code, result.signal) == (code, number)
+
+
+def test_a_shim_that_is_over_before_anyone_looks_has_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Late(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+
+    monkeypatch.setattr(subprocess, "Popen", Late)
+    result, _ = finish(start(tmp_path, "true"))
+    assert result.code == 0
 
 
 def test_both_streams_are_kept_apart_to_the_last_byte(tmp_path: Path) -> None:
