@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from gpuwatch.analysis.results import (
     TableRow,
     Verdict,
 )
-from gpuwatch.analysis.statistics.intervals import Interval
+from gpuwatch.analysis.statistics.intervals import Interval, middle
 from gpuwatch.analysis.statistics.power import DetectableChange
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.study.plan import Part, Plan, PlannedRun
@@ -126,19 +125,18 @@ def table(cells: Sequence[Cell]) -> tuple[TableRow, ...]:
         at = iter(zip(row.values, row.methods, strict=True))
         of = [[next(at) for _ in cell.judged] for cell in cells]
         known = [[value for value, _ in each if value is not None] for each in of]
-        medians = [statistics.median(each) if each else None for each in known]
+        means = [middle(each) for each in known]
         rows.append(
             TableRow(
                 group=row.group,
                 name=row.name,
                 unit=row.unit,
-                values=tuple(medians),
+                values=tuple(means),
                 lows=tuple(min(each, default=None) for each in known),
                 highs=tuple(max(each, default=None) for each in known),
                 methods=tuple(each[0][1] for each in of),
                 ratios=tuple(
-                    median / medians[0] if median is not None and medians[0] else None
-                    for median in medians
+                    mean / means[0] if mean is not None and means[0] else None for mean in means
                 ),
                 is_traffic=row.is_traffic,
             )

@@ -27,7 +27,7 @@ from gpuwatch.analysis.results import (
     Verdict,
 )
 from gpuwatch.analysis.samples.steady_state import Steady
-from gpuwatch.analysis.statistics.intervals import Interval
+from gpuwatch.analysis.statistics.intervals import Interval, middle
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import Problem
@@ -230,7 +230,7 @@ def _cell(label: str, runs: Sequence[tuple[int | None, Summary]]) -> Cell:
         label=label,
         environment=label,
         runs=made,
-        median=statistics.median(judged),
+        mean=middle(judged),
         spread=statistics.stdev(judged) / statistics.mean(judged) if len(judged) > 1 else None,
     )
 

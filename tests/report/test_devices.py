@@ -120,7 +120,7 @@ def test_with_a_price_each_sample_has_its_cost(two_cases: StudyResult) -> None:
     assert any(value is not None for value in known)
     (cell, *_) = priced.questions[0].cells
     assert cell.cost is not None and cell.cost.kwh_per_million is not None
-    watts, seconds, samples = 310.0, cell.median or 0.0, 64
+    watts, seconds, samples = 310.0, cell.mean or 0.0, 64
     kwh = watts * seconds / samples * 1e6 / 3.6e6
     assert cell.cost.kwh_per_million == pytest.approx(kwh, rel=0.01)
     assert "kWh for them (0.673 to 0.679, measured: integral of power" in cost_text(cell.cost)

@@ -164,7 +164,7 @@ def test_a_few_runs_of_one_environment_are_compared_and_of_many_the_median_is_to
         (said,) = shown.answer
         assert isinstance(said, Sentence)
         assert said.word == ("NO VERDICT (1 run of each, needs 5)" if few else "")
-        assert ("typical step +10.0 %" if few else "step time, typical 6.59 ms (") in said.text
+        assert ("typical step +10.0 %" if few else "step time, typical 6.54 ms (") in said.text
         assert [each.letter for each in shown.legend] == (["A", "B"] if few else [])
         assert all(f"{at}-as-it-was-then, " in each.text for at, each in enumerate(shown.legend))
 

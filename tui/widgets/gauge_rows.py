@@ -200,6 +200,8 @@ def mean_text(gauge: Gauge) -> str:
 
 def _parts(gauge: Gauge, mean: str) -> str:
     bound = gauge.reading.method is Method.BOUND
+    if gauge.reading.value is None and not gauge.reading.reason and not _has_history(gauge):
+        return "no value yet"
     parts = [gauge.reading.method.value]
     if gauge.covered is not None:
         return f"{parts[0]}, {percent(gauge.covered)} of the time"

@@ -166,8 +166,9 @@ class Cell:
     environment: str
     runs: tuple[Run, ...]
     """All runs in order, warm-up included."""
-    median: float | None
-    """Median of the primary metric over the judged runs, in seconds."""
+    mean: float | None
+    """Geometric mean of the primary metric over the judged runs, in seconds, trimmed as the
+    estimate is."""
     spread: float | None
     """Relative standard deviation of the judged runs' values, including drift."""
     not_run: tuple[NotRun, ...] = ()
@@ -208,7 +209,7 @@ class StartUp:
     """The cost of starting, apart from the steady state."""
 
     seconds: float | None
-    """Launch, import, model and first step together: median over the cell's runs."""
+    """Launch, import, model and first step together: mean over the cell's runs."""
     extra_seconds: float | None
     """Difference from the baseline."""
     steps_to_amortise: int | None
@@ -259,7 +260,8 @@ class Contrast:
 
 @dataclass(frozen=True)
 class TableRow:
-    """One quantity of every cell of a question: median and range over the judged runs.
+    """One quantity of every cell of a question: geometric mean (trimmed as the estimate is; the
+    median where a run's value is not above zero) and range over the judged runs.
 
     Each tuple has one entry per cell.
     """
@@ -272,7 +274,7 @@ class TableRow:
     highs: tuple[float | None, ...]
     methods: tuple[Method, ...]
     ratios: tuple[float | None, ...]
-    """Each median over the baseline's; ``None`` where the two are not comparable or a bound."""
+    """Each value over the baseline's; ``None`` where the two are not comparable or a bound."""
     is_traffic: bool = False
     at_most: bool = False
     """Every known value is an upper bound."""

@@ -96,7 +96,7 @@ def test_the_warm_up_block_is_shown_and_not_judged(tmp_path: Path) -> None:
     assert contrast(as_is).verdict == contrast(absurd).verdict
     assert only(absurd).cells[0].runs[0].value == pytest.approx(9.0)
     assert only(absurd).cells[0].runs[0].warm_up
-    assert only(absurd).cells[0].median == only(as_is).cells[0].median
+    assert only(absurd).cells[0].mean == only(as_is).cells[0].mean
 
 
 def test_a_block_counts_where_both_have_a_value(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_runs_that_were_not_started_count_as_lacking(tmp_path: Path) -> None:
 
 def test_runs_that_were_fetched_in_part_are_told_and_count_in_no_verdict(tmp_path: Path) -> None:
     recorded(tmp_path, [PAIR], EFFECTS, left_out=(12, 14, 16))
-    medians = [cell.median for cell in only(read_study(tmp_path)).cells]
+    means = [cell.mean for cell in only(read_study(tmp_path)).cells]
     runs = [RunInPart(index, "finished", 9.0, 50, 0.001, None, None) for index in (11, 12, 14, 16)]
     known = Placement(
         "kubernetes", "0" * 16, JobState.IN_PART, fetched=True, in_part=InPart(tuple(runs))
@@ -211,7 +211,7 @@ def test_runs_that_were_fetched_in_part_are_told_and_count_in_no_verdict(tmp_pat
     result = read_study(tmp_path)
     assert contrast(result).verdict.kind is Kind.CANT_TELL
     assert "3 of 7 runs of docker=image were fetched in part" in contrast(result).sentence
-    assert [cell.median for cell in only(result).cells] == medians  # no figure of theirs is counted
+    assert [cell.mean for cell in only(result).cells] == means  # no figure of theirs is counted
     assert [each.index for each in result.not_run] == [12, 14, 16]
     assert result.not_run[0].why.startswith(
         "docker=image was fetched in part: finished after 0:09, 50 steps, median 1.00 ms; no"
@@ -315,7 +315,7 @@ def test_swapping_the_baseline_inverts_the_ratio_and_the_verdict(tmp_path: Path)
     assert (there.verdict.kind, back.verdict.kind) == (Kind.SLOWER, Kind.FASTER)
 
 
-def test_the_table_has_medians_their_ranges_and_the_change_that_is_judged(
+def test_the_table_has_means_their_ranges_and_the_change_that_is_judged(
     tmp_path: Path,
 ) -> None:
     plan = recorded(tmp_path, [PAIR], EFFECTS)
@@ -327,14 +327,15 @@ def test_the_table_has_medians_their_ranges_and_the_change_that_is_judged(
             for each in plan.runs
             if each.block and each.environment.label == label
         ]
-        assert row.values[place] == pytest.approx(statistics.median(seconds))
+        assert row.values[place] == pytest.approx(statistics.geometric_mean(seconds))
         assert row.lows[place] == pytest.approx(min(seconds))
         assert row.highs[place] == pytest.approx(max(seconds))
     verdict = question.contrasts[0].verdict
     assert verdict.change is not None and verdict.total is not None
     assert row.ratios == (1.0, 1 + verdict.change.estimate)
+    assert row.values[1] / row.values[0] == pytest.approx(row.ratios[1], rel=1e-3)
     assert row.changes == (None, verdict.change)
-    assert row.values[0] == question.cells[0].median
+    assert row.values[0] == question.cells[0].mean
     (paid,) = [row for row in question.table if row.name == "throughput, steady mean"]
     told = throughput(verdict.total)
     assert paid.changes == (None, told.change)
@@ -342,7 +343,7 @@ def test_the_table_has_medians_their_ranges_and_the_change_that_is_judged(
     assert f"steady throughput {signed(told.estimate or 0, 2)} %" in question.contrasts[0].sentence
 
 
-def test_a_run_that_failed_is_in_no_median(tmp_path: Path) -> None:
+def test_a_run_that_failed_is_in_no_mean(tmp_path: Path) -> None:
     broken = {"result": FAILED, "seconds": 20.0}
     recorded(tmp_path, [PAIR], EFFECTS, options={4: broken})
     (row,) = [row for row in only(read_study(tmp_path)).table if row.name == "step time, typical"]
@@ -592,7 +593,7 @@ def test_steps_and_whole_runs_are_never_mixed(tmp_path: Path) -> None:
     recorded(tmp_path, [PAIR], EFFECTS, options=options)
     question = only(read_study(tmp_path))
     assert question.metric == "step time"
-    assert question.cells[1].median is None
+    assert question.cells[1].mean is None
     assert question.contrasts[0].verdict.kind is Kind.CANT_TELL
 
 
@@ -602,11 +603,11 @@ def test_a_run_that_was_to_last_a_time_has_a_step_time_and_no_time_of_its_own(
     part = Part("", (RESNET,), (BARE, DOCKER))
     stopped = {"code": None, "signal": 15, "stopped": "--duration 20s"}
     recorded(tmp_path / "a", [part], EFFECTS, options={1: {"result": stopped}})
-    assert only(read_study(tmp_path / "a")).cells[0].median == pytest.approx(SECONDS)
+    assert only(read_study(tmp_path / "a")).cells[0].mean == pytest.approx(SECONDS)
     by_hand = {**stopped, "stopped": "stop"}
     recorded(tmp_path / "b", [part], EFFECTS, options={1: {"result": by_hand}})
     alone = only(read_study(tmp_path / "b"))
-    assert alone.cells[0].median == pytest.approx(SECONDS), "a single run is described"
+    assert alone.cells[0].mean == pytest.approx(SECONDS), "a single run is described"
     assert alone.contrasts[0].verdict.kind is Kind.DESCRIBED
     recorded(tmp_path / "c", [PAIR], EFFECTS, options={1: {"result": by_hand}})
     runs = [run for cell in only(read_study(tmp_path / "c")).cells for run in cell.runs]

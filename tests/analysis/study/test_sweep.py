@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,10 +21,10 @@ from .. import sessions
 from ..cells import cell
 
 BLOCKS = 7
-DRIFT = [1.0, 1.05, 1.1, 0.95, 0.9, 1.03, 0.97]
+DRIFT = [1.0, 1.05, 1 / 1.05, 1.1, 1 / 1.1, 1.03, 1 / 1.03]
 """What all runs of a block share: far more than what is to be told apart."""
 NOISE = [0.0, 0.004, -0.004, 0.008, -0.008, 0.004, -0.004]
-"""Of a step, as a share; the median of drift and noise together stays 1."""
+"""Of the logarithm of a step; the geometric mean of drift and noise together stays 1."""
 OTHER_NOISE = [0.0, -0.004, 0.008, -0.008, 0.004, 0.004, -0.004]
 QUIET = [each / 20 for each in NOISE]
 
@@ -50,7 +51,7 @@ def point(
     size = value if samples is None else samples
     runs = [
         make(
-            step_seconds=size / rate * DRIFT[block] * (1 + noise[block]),
+            step_seconds=size / rate * DRIFT[block] * math.exp(noise[block]),
             run={"batch_size": size},
         )
         for block in range(blocks)

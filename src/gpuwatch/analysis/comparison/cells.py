@@ -10,6 +10,7 @@ from dataclasses import field, replace
 from gpuwatch.analysis.comparison.verdict import outliers
 from gpuwatch.analysis.results import Cell, MissingValues, Run
 from gpuwatch.analysis.samples.steady_state import Steady
+from gpuwatch.analysis.statistics.intervals import middle
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import Workload
@@ -117,7 +118,7 @@ def cell_of(group: Group, metric: str) -> Cell:
         label=group.label,
         environment=group.environment,
         runs=marked,
-        median=statistics.median(values) if values else None,
+        mean=middle(values),
         spread=statistics.stdev(values) / statistics.fmean(values) if len(values) > 1 else None,
         not_run=group.not_run,
         setting=group.setting,

@@ -81,7 +81,7 @@ def explain(
 def conditions(sides: Sides) -> list[Evidence]:
     """Clocks and power that differ by 2 % or more, and times of held-down clocks by five points.
 
-    Values are means over the window, then medians over the runs. Empty also where the windows
+    Values are means over the window, then over the runs. Empty also where the windows
     cover different parts of the runs and cannot be compared.
     """
     kinds = {session.window.kind for sessions in sides.sessions for session in sessions}
@@ -93,7 +93,7 @@ def conditions(sides: Sides) -> list[Evidence]:
         for name, label in _HELD
         if (share := _share(sides, " of the time", _of(name)))
     ]
-    source = f"means over the {kinds.pop()}, median over the runs"
+    source = f"means over the {kinds.pop()}, then over the runs"
     return [
         Evidence(rung, "; ".join(texts), None, Method.MEASURED, source)
         for rung, texts in (("clocks", rates), (THROTTLING, held))
@@ -103,8 +103,8 @@ def conditions(sides: Sides) -> list[Evidence]:
 
 def load(sides: Sides) -> Evidence | None:
     """Other programs' share of the cores' time, if it differs by five points, or is a fifth or more
-    on the only side where it is known. Means over the windows, then medians over the runs."""
-    shares = sides.medians(others_share)
+    on the only side where it is known. Means over the windows, then over the runs."""
+    shares = sides.middles(others_share)
     first, second = shares
     most = max((share for share in shares if share is not None), default=0.0)
     if first is not None and second is not None:
@@ -117,7 +117,7 @@ def load(sides: Sides) -> Evidence | None:
     both = sides.both(f"{one} of the CPU's time", two)
     text = f"other programs used {both}"
     kinds = sorted({session.window.kind for of in sides.sessions for session in of})
-    source = f"means over the {' or the '.join(kinds)}, median over the runs"
+    source = f"means over the {' or the '.join(kinds)}, then over the runs"
     return Evidence("load", text, None, Method.MEASURED, source)
 
 
@@ -126,14 +126,14 @@ def _of(name: str) -> Callable[[Summary], float | None]:
 
 
 def _rate(sides: Sides, name: str, label: str, unit: str) -> str | None:
-    first, second = sides.medians(_of(name))
+    first, second = sides.middles(_of(name))
     if not first or second is None or abs(second / first - 1) < RELATIVE:
         return None
     return f"{label} {sides.both(units.si(first, unit), units.si(second, unit))}"
 
 
 def _share(sides: Sides, of: str, value: Callable[[Summary], float | None]) -> str | None:
-    first, second = sides.medians(value)
+    first, second = sides.middles(value)
     if first is None or second is None or abs(second - first) < SHARES:
         return None
     return sides.both(units.percent(first) + of, units.percent(second))

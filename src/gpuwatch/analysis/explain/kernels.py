@@ -33,7 +33,7 @@ Differing = tuple[KernelRow, ...]
 def differing(sides: Sides) -> tuple[Differing, Differing, Evidence | None]:
     """Kernels that ran in only one cell, the families that differ, and the sentence about them.
 
-    Of the run nearest to its cell's median. A kernel launched in any run of the other cell does not
+    Of the run nearest to its cell's mean. A kernel launched in any run of the other cell does not
     count, nor a family's number of launches that some run of the other cell has too.
     """
     nearest = [nearest_profiled(cell) for cell in sides.cells]
@@ -95,7 +95,7 @@ def executed(sides: Sides) -> Evidence | None:
 
 
 def _counted(sides: Sides, name: str, unit: str, keys: Sequence[str]) -> str | None:
-    first, second = sides.medians(lambda session: _sum(session.counters, keys))
+    first, second = sides.middles(lambda session: _sum(session.counters, keys))
     if first is None or second is None or max(first, second) <= 0:
         return None
     if abs(second - first) < LEAST_FLOP * max(first, second):
@@ -112,12 +112,12 @@ def _sum(counters: Counters | None, keys: Sequence[str]) -> float | None:
 
 
 def nearest_profiled(cell: Cell) -> Summary | None:
-    """The judged run with a profile whose value is nearest to the median."""
+    """The judged run with a profile whose value is nearest to the mean."""
     runs = [run for run in cell.judged if _has_tables(run.session.profile)]
-    middle = cell.median
+    mean = cell.mean
     timed = [run for run in runs if run.value is not None]
-    if middle is not None and timed:
-        return min(timed, key=lambda run: abs((run.value or 0.0) - middle)).session
+    if mean is not None and timed:
+        return min(timed, key=lambda run: abs((run.value or 0.0) - mean)).session
     return runs[0].session if runs else None
 
 
@@ -144,7 +144,7 @@ def _evidence(
         return None
     derived = [each.time_source for each in profiles if each.time_source]
     has_times = any(share for row in kernels for share in row.shares)
-    source = f"{profiles[0].tool}, of the run nearest to the median of each environment"
+    source = f"{profiles[0].tool}, of the run nearest to the mean of each environment"
     return Evidence(
         "kernels",
         "; ".join(texts),

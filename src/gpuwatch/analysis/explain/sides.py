@@ -10,13 +10,12 @@ the block and from ten blocks on by trimmed means, which add up roughly.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
 from gpuwatch.analysis.comparison.verdict import FEWEST, difference
 from gpuwatch.analysis.results import Cell, Run
-from gpuwatch.analysis.statistics.intervals import Interval, lower_end
+from gpuwatch.analysis.statistics.intervals import Interval, lower_end, middle
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
@@ -37,7 +36,7 @@ class Points:
     interval: Interval | None
     """``None`` for fewer than three pairs."""
     pairs: int
-    """0: the estimate is from medians, as the runs share no blocks."""
+    """0: the estimate is from means, as the runs share no blocks."""
 
     @property
     def judged(self) -> Interval | None:
@@ -73,7 +72,7 @@ class Points:
         interval = self.interval
         notes = [] if interval is None else [f"{signed(interval.low)} to {signed(interval.high)}"]
         if not self.pairs:
-            notes.append("of medians")
+            notes.append("not paired")
         elif self.pairs < FEWEST:
             notes.append(f"{self.pairs} block{'s' if self.pairs > 1 else ''}, needs {FEWEST}")
         return f"{signed(self.estimate)}{whole} points ({'; '.join(notes)})"
@@ -85,7 +84,7 @@ class Part:
 
     name: str
     seconds: tuple[float, float]
-    """Median seconds per step of baseline and other."""
+    """Mean seconds per step of baseline and other."""
     points: Points
 
 
@@ -132,15 +131,15 @@ class Sides:
         first, second = (tuple(run.session for run in cell.judged) for cell in self.cells)
         return first, second
 
-    def medians(
+    def middles(
         self, value: Callable[[Summary], float | None]
     ) -> tuple[float | None, float | None]:
-        """Median of ``value`` over each cell's judged runs where it is known."""
+        """What ``value`` comes to over each cell's judged runs where it is known."""
         first, second = (
             [known for session in sessions if (known := value(session)) is not None]
             for sessions in self.sessions
         )
-        return median(first), median(second)
+        return middle(first), middle(second)
 
     def both(self, first: str, second: str) -> str:
         """``5.12 ms in bare, 5.27 ms in docker``."""
@@ -151,7 +150,7 @@ class Sides:
         """The step time in parts; ``values`` give seconds per step of a run, by part.
 
         Paired by block, over the blocks where every part is known in both runs. Without shared
-        blocks the points are from medians, and ``remainder`` holds the difference of their sum.
+        blocks the points are from means, and ``remainder`` holds the difference of their sum.
         ``None``: no run of one cell knows all parts, or a change without an interval is within the
         margin.
         """
@@ -165,11 +164,9 @@ class Sides:
             rows = [[side[block] for block in shared] for side in of_block]
         else:
             rows = [[row for _, row in side] for side in runs]
-        middle = [
-            [statistics.median(column) for column in zip(*side, strict=True)] for side in rows
-        ]
+        means = [[middle(column) or 0.0 for column in zip(*side, strict=True)] for side in rows]
         if not shared:
-            rows = [[medians] for medians in middle]
+            rows = [[_typical(side)] for side in rows]
         places = [
             {run.block: self.places.get(run.session.path, 0) for run in cell.judged}
             for cell in self.cells
@@ -185,7 +182,7 @@ class Sides:
         scale = math.expm1(ratio) / ratio if ratio else 1.0
         rest = [each[0] - sum(each[1:]) for each in added]
         parts = tuple(
-            Part(name, (middle[0][at], middle[1][at]), _points(columns[at], scale, later))
+            Part(name, (means[0][at], means[1][at]), _points(columns[at], scale, later))
             for at, name in enumerate(values, 1)
         )
         return Split(parts, _points(rest, scale, later), math.expm1(ratio))
@@ -202,11 +199,6 @@ def plausible(seconds: float | None) -> float | None:
     return seconds if seconds is not None and abs(seconds) <= _LONGEST else None
 
 
-def median(values: Sequence[float]) -> float | None:
-    """Median of ``values``; ``None`` without any."""
-    return statistics.median(values) if values else None
-
-
 def signed(share: float) -> str:
     """A share in points or per cent with its sign: ``+2.9``; ``0.0`` has none."""
     text = f"{share * 100:+.1f}"
@@ -221,6 +213,14 @@ def _rows(cell: Cell, wanted: Sequence[Value]) -> list[tuple[int | None, list[fl
         if len(found) == len(wanted):
             rows.append((run.block, found))
     return rows
+
+
+def _typical(rows: Sequence[Sequence[float]]) -> list[float]:
+    """The mean step time, and as much of it for each part as its mean share, so that they add up
+    as those of the runs do."""
+    step = middle([row[0] for row in rows]) or 0.0
+    shares = zip(*([part / row[0] for part in row[1:]] for row in rows), strict=True)
+    return [step, *(step * sum(each) / len(rows) for each in shares)]
 
 
 def _added(first: Sequence[float], second: Sequence[float]) -> list[float]:
@@ -243,4 +243,4 @@ def _points(added: Sequence[float], scale: float, later: Sequence[float]) -> Poi
 
 
 def _estimate(added: Sequence[float], interval: Interval | None) -> float:
-    return statistics.mean(added) if interval is None else interval.estimate
+    return sum(added) / len(added) if interval is None else interval.estimate

@@ -12,14 +12,13 @@ from gpuwatch.analysis.explain.sides import (
     Sides,
     Split,
     Value,
-    median,
     plausible,
     signed,
     step_seconds,
 )
 from gpuwatch.analysis.hardware.kernels import times_of
 from gpuwatch.analysis.results import Cell, Evidence, Run, StartUp
-from gpuwatch.analysis.statistics.intervals import Interval, lower_end
+from gpuwatch.analysis.statistics.intervals import Interval, lower_end, middle
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
@@ -39,7 +38,7 @@ def start_up(sides: Sides) -> tuple[StartUp | None, Evidence | None]:
 
     ``None`` where a stage of the start is unknown.
     """
-    first, second = sides.medians(seconds_of)
+    first, second = sides.middles(seconds_of)
     if second is None:
         return None, None
     if first is None:
@@ -92,7 +91,7 @@ def _break_even(sides: Sides, extra: float) -> int | None:
 
 
 def _step(cell: Cell) -> float | None:
-    return median([known for run in cell.judged if (known := step_seconds(run)) is not None])
+    return middle([known for run in cell.judged if (known := step_seconds(run)) is not None])
 
 
 def _steps(extra: float, each: float) -> int:
@@ -122,7 +121,7 @@ def _stage(sides: Sides, extra: float) -> str:
         def seconds(run: Summary, key: str = key) -> float | None:
             return number(getattr(run.timing, key))
 
-        first, second = sides.medians(seconds)
+        first, second = sides.middles(seconds)
         if first is not None and second is not None:
             added.append(((second - first) * math.copysign(1.0, extra), name))
     most, name = max(added)

@@ -164,6 +164,16 @@ def welch(baseline: np.ndarray, other: np.ndarray) -> Mean | None:
     return Mean(value, math.sqrt(total), degrees)
 
 
+def middle(values: Sequence[float]) -> float | None:
+    """What repeated runs come to: the geometric mean, trimmed as the estimate is, so that the ratio
+    of two is the change that is estimated; the median where a value is not above zero."""
+    if not values or min(values) <= 0:
+        return float(np.quantile(values, 0.5)) if values else None
+    ordered = np.sort(np.log(values) - math.log(values[0]))  # equal values stay what they are
+    cut = ordered.size // _TRIMMED
+    return values[0] * math.exp(ordered[cut : ordered.size - cut].mean())
+
+
 def interval(log_ratios: Sequence[float], level: float = 0.95) -> Interval | None:
     """The interval of the trimmed mean log-ratio, as a relative change.
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from gpuwatch.analysis.comparison.cells import lacks_too_much
 from gpuwatch.analysis.comparison.verdict import FEWEST, paired, unpaired
 from gpuwatch.analysis.comparison.wording import change_text
-from gpuwatch.analysis.explain.sides import median, step_seconds
+from gpuwatch.analysis.explain.sides import step_seconds
 from gpuwatch.analysis.results import Cell, Kind, Run, Sweep, SweepPoint, Verdict
-from gpuwatch.analysis.statistics.intervals import Interval
+from gpuwatch.analysis.statistics.intervals import Interval, middle
 from gpuwatch.analysis.summary.training import NAMES, unit_of
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -129,7 +129,7 @@ def _fewer_a_second(point: SweepPoint, best: SweepPoint, blocks: int | None, rat
 
 
 def _ratio(point: SweepPoint, best: SweepPoint) -> float | None:
-    """Ratio of the medians, where single runs give no interval."""
+    """Ratio of the means, where single runs give no interval."""
     if point.samples_per_second and best.samples_per_second:
         return point.samples_per_second / best.samples_per_second
     if point.step_seconds and best.step_seconds:
@@ -227,7 +227,7 @@ def sweep_of(
 ) -> Sweep:
     """The sweep of ``points``: value of the parameter, its cell, or the reason for none.
 
-    Throughput is samples per step over the steady step time of each run, median over the judged
+    Throughput is samples per step over the steady step time of each run, the mean over the judged
     runs. The best value has the highest throughput among those with enough runs, over their common
     blocks; the others are compared with it, paired by common blocks. Where samples are unknown,
     step times are compared if the parameter does not change the work of a step; else there is no
@@ -249,8 +249,8 @@ def sweep_of(
         SweepPoint(
             value=each.value,
             cell=each.cell,
-            samples_per_second=median(each.rates),
-            step_seconds=median(each.steps),
+            samples_per_second=middle(each.rates),
+            step_seconds=middle(each.steps),
             throughput=verdicts[at].change if at in verdicts else None,
             tied=at in tied,
             why=each.why,
@@ -284,7 +284,7 @@ def samples_of(run: Run) -> float | None:
 
 def _last(timed: Sequence[Run], key: str) -> float | None:
     values = [run.session.training.step.all[key].figure.value for run in timed]
-    return median([value for value in values if value is not None])
+    return middle([value for value in values if value is not None])
 
 
 def _timed(cell: Cell | None) -> tuple[Run, ...]:
@@ -334,13 +334,13 @@ def _why(cell: Cell | None, reason: str | None) -> str:
 def _best(measured: Sequence[_Measured], known: Sequence[int]) -> int | None:
     """The fastest of ``known``, over their common blocks if any, else over all runs.
 
-    A lost block would change the effect of drift on a median.
+    A lost block would change the effect of drift on a mean.
     """
     shared = set.intersection(*(set(measured[at].by_block) for at in known)) if known else set()
 
     def speed(at: int) -> float:
         speeds = [speed for block, speed in measured[at].speeds if block in shared or not shared]
-        return median(speeds) or 0.0
+        return middle(speeds) or 0.0
 
     return max(known, key=speed, default=None)
 

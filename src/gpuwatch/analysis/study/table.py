@@ -1,4 +1,4 @@
-"""The table of a question: medians over the runs of each cell, ranges, ratios and paired changes.
+"""The table of a question: means over the runs of each cell, ranges, ratios and paired changes.
 
 The values of the single sessions come from
 :func:`gpuwatch.analysis.comparison.side_by_side.compare`.
@@ -29,7 +29,7 @@ from gpuwatch.analysis.comparison.comparison_row import (
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.comparison.wording import inverse
 from gpuwatch.analysis.results import Cell, Contrast, Kind, Run, TableRow, Verdict
-from gpuwatch.analysis.statistics.intervals import Interval, interval
+from gpuwatch.analysis.statistics.intervals import Interval, interval, middle
 from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -50,11 +50,11 @@ def table_of(
 
     Values are from the judged runs with a primary metric; without such runs, from those that did
     not fail, else from all. Ratios and changes are to the baseline of the cell's contrast, and only
-    of runs that ended as planned: the quotient of the two medians, and, with ``paired``, the mean
+    of runs that ended as planned: the quotient of the two means, and, with ``paired``, the mean
     change within the blocks with its 95 % interval. There are none where :func:`compare` gives
     none, or the cells are not comparable. Step times and throughput have those of the verdicts.
 
-    If a run's value is an upper (lower) bound, so is the cell's median, which then has no ratio.
+    If a run's value is an upper (lower) bound, so is the cell's mean, which then has no ratio.
     """
     runs = [_shown(cell) for cell in cells]
     sessions = [run.session for of in runs for run in of]
@@ -63,7 +63,7 @@ def table_of(
     rows = compare(sessions).rows
     valid = [each for each in contrasts if each.verdict.kind is not Kind.INVALID]
     against = {each.other: each.baseline for each in valid}
-    has_primary = metric == STEP_TIME and any(cell.median is not None for cell in cells)
+    has_primary = metric == STEP_TIME and any(cell.mean is not None for cell in cells)
     made = [
         _row(row, sessions, of_cell, against, paired=paired)
         for row in rows
@@ -202,13 +202,13 @@ def _made(
     is_traffic: bool = False,
 ) -> TableRow:
     """``name``: group, name and unit; ``runs``: runs of each cell, with or without a value."""
-    medians = [_median(of) for of in cells_values]
+    means = [_mean(of) for of in cells_values]
     directions = [_directions(of) for of in cells_values]
     bounds = tuple(next(iter(of)) if len(of) == 1 else None for of in directions)
     known = [bound for of, bound in zip(cells_values, bounds, strict=True) if of]
     return TableRow(
         *name,
-        values=tuple(medians),
+        values=tuple(means),
         # An upper bound leaves the lowest value unknown, a lower bound the highest.
         lows=tuple(
             None if AT_MOST in bound else min((e.value for e in of), default=None)
@@ -219,10 +219,8 @@ def _made(
             for of, bound in zip(cells_values, directions, strict=True)
         ),
         methods=tuple(
-            Method.UNAVAILABLE
-            if median is None
-            else min((e.method for e in of), key=_WEAKEST.index)
-            for of, median in zip(cells_values, medians, strict=True)
+            Method.UNAVAILABLE if mean is None else min((e.method for e in of), key=_WEAKEST.index)
+            for of, mean in zip(cells_values, means, strict=True)
         ),
         ratios=_ratios(cells_values, against, over),
         is_traffic=is_traffic,
@@ -238,11 +236,11 @@ def _directions(values: Sequence[_Value]) -> set[str]:
     return {each.bound for each in values if each.bound is not None}
 
 
-def _median(values: Sequence[_Value]) -> float | None:
-    """Median; ``None`` without values, or with both upper and lower bounds."""
+def _mean(values: Sequence[_Value]) -> float | None:
+    """See :class:`TableRow`; ``None`` without values, or with both upper and lower bounds."""
     if not values or len(_directions(values)) > 1:
         return None
-    return statistics.median(each.value for each in values)
+    return middle([each.value for each in values])
 
 
 def _ratios(
@@ -253,18 +251,18 @@ def _ratios(
         _ratio(cells_values[against[at]], of, over)
         if at in against
         else 1.0
-        if at in bases and not _directions(of) and _median(of)
+        if at in bases and not _directions(of) and _mean(of)
         else None
         for at, of in enumerate(cells_values)
     )
 
 
 def _ratio(baseline: Sequence[_Value], other: Sequence[_Value], over: _Over) -> float | None:
-    """The quotient of the medians."""
+    """The quotient of the means."""
     # Comparability is transitive: no need to check all pairs.
     pairs = [(one, two) for one in baseline for two in other[:1]]
     pairs += [(one, two) for one in baseline[:1] for two in other[1:]]
-    base, value = _median(baseline), _median(other)
+    base, value = _mean(baseline), _mean(other)
     if not base or value is None or _directions([*baseline, *other]):
         return None
     return None if any(over(*pair) is None for pair in pairs) else value / base

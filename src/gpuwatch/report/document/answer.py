@@ -153,7 +153,7 @@ def _title(result: StudyResult) -> str:
 
 
 def _changes(result: StudyResult) -> Intervals | Bars | None:
-    """The intervals of all changes; without any, the medians of the first question whose cells may
+    """The intervals of all changes; without any, the means of the first question whose cells may
     be compared."""
     intervals = _intervals(result.questions)
     if intervals is not None:
@@ -166,9 +166,9 @@ def _changes(result: StudyResult) -> Intervals | Bars | None:
     if (question := next(judged, None)) is None:
         return None
     bars = tuple(
-        Bar(cell.label, cell.median, units.quantity(cell.median, "s"))
+        Bar(cell.label, cell.mean, units.quantity(cell.mean, "s"))
         for cell in question.cells
-        if cell.median is not None
+        if cell.mean is not None
     )
     return Bars(value_name(question.metric), bars) if bars else None
 

@@ -11,7 +11,7 @@ from gpuwatch.analysis.hardware.ceilings import data_type_of
 from gpuwatch.analysis.hardware.efficiency import Share
 from gpuwatch.analysis.hardware.kernels import family_seconds
 from gpuwatch.analysis.results import Cell, Cost, Question, StudyResult
-from gpuwatch.analysis.statistics.intervals import LEAST, difference
+from gpuwatch.analysis.statistics.intervals import LEAST, difference, middle
 from gpuwatch.analysis.study.cost import cost_text
 from gpuwatch.analysis.summary.identity import device_names, sound, used_gpus
 from gpuwatch.analysis.summary.summary import DeviceSummary, Summary
@@ -34,8 +34,8 @@ _SPECIFIED_BY = (
 )
 _ALGORITHMIC, _CPU, _PRODUCT = "(a)", "(c)", "(p)"
 _LEGEND = (
-    f"of all timed steps of the judged runs, as `show` has them: the geometric mean of {LEAST} or "
-    "more over its 95 % interval, else the median. Median step, energy: measured; throughput, "
+    "of all timed steps of the judged runs, as `show` has them: their geometric mean, of "
+    f"{LEAST} or more over its 95 % interval. Median step, energy: measured; throughput, "
     "FLOP/s, MFU (model FLOP, without recomputation, of the data sheet's dense peak of the run's "
     f"data type, or {_PRODUCT} of the measured product): counted. Bandwidth: share of the "
     f"device's, by hardware counters, or {_ALGORITHMIC} of algorithmic bytes, which caches may "
@@ -238,13 +238,13 @@ def _why(session: Summary) -> dict[str, _Reason]:
 
 
 def _shown(sessions: Sequence[Summary], value: Value, unit: str) -> str:
-    """Mean and interval of the positive values of at least three runs; else their median."""
+    """Mean, and its interval if there are at least three runs and all values are positive."""
     values = [found for each in sessions if (found := value(each)) is not None]
     if not values:
         return units.UNKNOWN
     logs = difference([math.log(v) for v in values]) if min(values) > 0 else None
     if logs is None:
-        return units.quantity(statistics.median(values), unit)
+        return units.quantity(middle(values), unit)
     mean, low, high = (math.exp(each) for each in (logs.estimate, logs.low, logs.high))
     return f"{units.quantity(mean, unit)}\n{breakable(units.span(low, high, unit))}"
 

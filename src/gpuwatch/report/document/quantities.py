@@ -41,10 +41,10 @@ def order_of(session: Summary, order: Mapping[str, int]) -> int | None:
 
 
 def cells(question: Question) -> Section:
-    """One row per quantity: medians and ratios, with the range of the runs below."""
+    """One row per quantity: means and ratios, with the range of the runs below."""
     if not question.table:
         return Section("what was measured", ())
-    told = "medians over the judged runs that gave a value, and their range where it shows"
+    told = "geometric means over the judged runs that gave a value, and their range where it shows"
     told += f"; {badge_legend(question.table) or 'all measured'}"
     legend = [told, *change_legend(question.table, question.baseline)]
     labels = [cell.label for cell in question.cells]
@@ -62,7 +62,7 @@ def badge_legend(rows: Sequence[ComparisonRow | TableRow]) -> str:
 
 
 def _judged(question: Question) -> list[tuple[str, ...]]:
-    """How many runs the medians are over, and how far apart these are."""
+    """How many runs the means are over, and how far apart these are."""
     counts = []
     for cell in question.cells:
         ended = [run for run in cell.judged if not run.session.status.live]
@@ -98,9 +98,9 @@ def change_legend(rows: Sequence[ComparisonRow | TableRow], baseline: int) -> li
     if False in changes:
         points = ", of shares in points (pp)" * shares
         if told:
-            told.append(f"changes without an interval are of the medians{points}")
+            told.append(f"changes without an interval are of the means{points}")
         else:
-            told.append(f"changes are of the medians{points}; of what is judged the verdict's")
+            told.append(f"changes are of the means{points}; of what is judged the verdict's")
     return told
 
 

@@ -88,14 +88,14 @@ def roofline(question: Question) -> Section:
 
 
 def middle_runs(question: Question) -> list[Run | None]:
-    """The run of each cell nearest to its median; the last run if none has a value."""
+    """The run of each cell nearest to its mean; the last run if none has a value."""
     runs: list[Run | None] = []
     for cell in question.cells:
-        median = cell.median
+        mean = cell.mean
         known = [run for run in cell.judged if run.value is not None]
         runs.append(
-            min(known, key=lambda run: abs((run.value or 0.0) - (median or 0.0)))
-            if known and median is not None
+            min(known, key=lambda run: abs((run.value or 0.0) - (mean or 0.0)))
+            if known and mean is not None
             else (cell.runs[-1] if cell.runs else None)
         )
     return runs

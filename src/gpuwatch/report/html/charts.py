@@ -197,10 +197,10 @@ def dots(question: Question) -> str:
             f"{text(rest[-1] if again and rest else places[at])}</text>"
         )
     parts += [
-        f'<line class="median {colour(at)}" x1="0" x2="100%" y1="{y(cell.median):.1f}" '
-        f'y2="{y(cell.median):.1f}"/>'
+        f'<line class="mean {colour(at)}" x1="0" x2="100%" y1="{y(cell.mean):.1f}" '
+        f'y2="{y(cell.mean):.1f}"/>'
         for at, cell in enumerate(cells)
-        if cell.median is not None
+        if cell.mean is not None
     ]
     for at, cell in enumerate(cells):
         number = itertools.count(1)
@@ -221,7 +221,7 @@ def dots(question: Question) -> str:
         f'<div class="plot">{scale(labels, 74, _DOTS)}'
         f'<svg role="img" width="100%" height="{_DOTS}">{"".join(parts)}</svg></div>\n'
         f"<figcaption>{text(question.metric.capitalize())} of every run"
-        f"{', by block' * bool(blocks)}, the thin lines the medians of the judged ones."
+        f"{', by block' * bool(blocks)}, the thin lines the means of the judged ones."
         f"{' The axis does not start at 0.' * (axis.low > 0)}"
         "</figcaption>\n</figure>"
     )
