@@ -18,6 +18,7 @@ from gpuwatch.recorder.progress import (
     formats,
     imagenet,
     nanogpt,
+    plain,
     torchtitan,
     transformers,
 )
@@ -73,6 +74,39 @@ def test_an_older_line_of_the_imagenet_script_is_read_too() -> None:
     assert imagenet(OLDER) == Progress(240, 0.25, 6.5, 0.25, 0.5)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step 10/500 loss 0.37",
+        "Step 94/200 | loss: 0.37",
+        "epoch 0 step 3, train_loss=3.7e-1, lr 0.1",
+        "[iteration 12] Loss: tensor(0.37, grad_fn=<NllLossBackward0>)",
+        " 12%|█▏       | 12/100 [00:03<00:20,  4.1it/s, loss=0.37, v_num=0]",
+        "Epoch: 3   Training Loss: 0.37",
+    ],
+)
+def test_a_plain_line_with_a_place_and_a_loss_tells_the_loss_alone(line: str) -> None:
+    assert plain(line) == Progress(loss=0.37)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "loss 0.37",
+        "step 10 val_loss 0.37",
+        "epoch 1: train loss 0.5, val loss 0.6",
+        "Test set: average loss: 0.05, accuracy: 9850/10000",
+        "step 3 loss_G 0.5 loss_D 0.6",
+        "step 10 loss 0.37.1",
+        "step 3 of 8: packet loss none",
+        "step 3 weight-loss 5",
+        "validate step: 10  loss: 3.2",
+    ],
+)
+def test_a_line_without_a_place_or_of_other_data_tells_no_loss(line: str) -> None:
+    assert plain(line) is None
+
+
 @pytest.mark.parametrize("line", [TITAN, COLOURED])
 def test_a_line_of_torchtitan_tells_number_and_loss_and_no_time(line: str) -> None:
     assert torchtitan(line.format(step=10)) == Progress(step=10, loss=6.25)
@@ -98,7 +132,7 @@ def test_a_line_of_torchtitan_tells_number_and_loss_and_no_time(line: str) -> No
     ],
 )
 def test_other_text_is_no_step(line: str) -> None:
-    assert [name for name, each in formats() if each.read(line) is not None] == []
+    assert {name for name, each in formats() if each.read(line) is not None} <= {"plain"}
 
 
 def test_a_line_of_nanogpt_tells_number_and_loss_and_no_time() -> None:

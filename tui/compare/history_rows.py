@@ -13,11 +13,13 @@ from statistics import median
 
 from rich.cells import cell_len
 
+from gpuwatch.analysis.statistics.intervals import middle
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, counted, nice, quantity, si
 from gpuwatch.tui.compare.curves import LOSS, METRICS, STEP_TIME, Curve, Curves, Metric
 from gpuwatch.tui.feed.samples import Window, axis
+from gpuwatch.tui.widgets.gauge_rows import longest_fitting
 from gpuwatch.tui.widgets.line import Line, pad
 
 LETTERS = string.ascii_letters
@@ -121,23 +123,35 @@ def _curves(series: Series, view: View) -> list[Curve]:
 
 def _stretch(series: Sequence[Series], view: View) -> tuple[float, float]:
     """Start and end of the axis: from the warm-up, at most a tenth of the width, to the last step,
-    or value where a run has no steps."""
-    runs = [run for each in series for run in each.runs]
-    shown = [run.curves for run in runs if view.metric.key in run.curves]
-    by = STEP_TIME if all(STEP_TIME in curves for curves in shown) else view.metric.key
-    ends = [place for curves in shown for place in _along(curves[by], view) if place is not None]
-    end = max([*ends, 1.0 if not view.by_step else 10.0])
+    or value where a run has no steps; of a cell to the end of its shortest run."""
+    runs = [run for each in series for run in each.runs if view.metric.key in run.curves]
+    by = STEP_TIME if all(STEP_TIME in run.curves for run in runs) else view.metric.key
+    firsts, ends = [0.0], [10.0 if view.by_step else 0.1]
+    for each in series:
+        of_runs = [_along(run.curves[by], view) for run in each.runs if run in runs]
+        known = [[place for place in places if place is not None] for places in of_runs]
+        firsts += [places[0] for places in known if places]
+        ends += [min(places[-1] for places in known if places)] if any(known) else []
+    end = max(ends)
     warm = [float(r.warmup_steps) if view.by_step else r.warmup_seconds for r in runs if r.timed]
-    early = [-place for place in ends if place < 0] if not view.by_step else []
-    return -min(_WARMUP * end, max([0.0, *warm, *early])), end
+    early = 0.0 if view.by_step else -min(firsts)
+    return -min(_WARMUP * end, max([early, *warm])), end
 
 
 def _place(at: int, series: Series, view: View, stretch: tuple[float, float], dots: int) -> _Placed:
     curves = _curves(series, view)
     by_run = [_by_column(_along(curve, view), curve.values, stretch, dots) for curve in curves]
-    values = tuple(_median([means[dot] for means in by_run]) for dot in range(dots))
+    # Of fewer runs the median would be of those alone that took longest.
+    ends = [
+        max((dot for dot, v in enumerate(means) if v is not None), default=0) for means in by_run
+    ]
+    common = min((end for end in ends if end), default=0) + 1
+    values = [_median([means[dot] for means in by_run]) for dot in range(common)]
+    values += [None] * (dots - common)
     timed = tuple(curve.figure for curve in curves)
-    return _Placed(_in_turn(LETTERS, at), _in_turn(ROLES, at), series, len(curves), values, timed)
+    return _Placed(
+        _in_turn(LETTERS, at), _in_turn(ROLES, at), series, len(curves), tuple(values), timed
+    )
 
 
 def _in_turn(names: Sequence[str], place: int) -> str:
@@ -215,7 +229,10 @@ def _title(
     row.add("  scale not from zero" if low > 0 else "", "warn")
     row.add("  peaks cut off" if cut_off else "", "warn")
     along = "timed steps" if view.by_step else "time since the first timed step"
-    return row.add(f"  by {along}{', ╌ warm-up' * warmup}", "muted")
+    ends = ", while all runs go on" * any(each.known > 1 for each in placed)
+    ends += ", ╌ warm-up" * warmup
+    texts = (f"  by {along}{ends}", f"  by {along.split(' since')[0]}{ends}", f"  by {along}")
+    return row.add(longest_fitting(texts, row.left) or texts[-1], "muted")
 
 
 def _picture(
@@ -263,9 +280,9 @@ def _legend(placed: _Placed, view: View, label: int, width: int) -> Line:
     means = [value for value in placed.timed if value is not None]
     if means:
         row.add("last " if view.metric.key == LOSS else "mean ", "muted")
-        row.add(f"{quantity(median(means), view.metric.unit)}  ", "strong")
+        row.add(f"{quantity(middle(means), view.metric.unit)}  ", "strong")
         if series.count > 1:
-            row.add(f"median of {counted(placed.known, 'run')}", "muted")
+            row.add(f"of {counted(placed.known, 'run')}", "muted")
             if len(means) > 1:
                 ends = [quantity(value, view.metric.unit) for value in (min(means), max(means))]
                 row.add(f", {ends[0]} to {ends[1]}", "muted")
@@ -282,13 +299,17 @@ def _legend(placed: _Placed, view: View, label: int, width: int) -> Line:
     return row.add(f"{UNKNOWN} {clean(why)}", "muted")
 
 
+_SHORT = 5.0
+"""Seconds below which an axis of time has ticks between whole seconds."""
+
+
 def _axis(
     start: float, end: float, columns: int, by_step: bool, width: int, indent: int
 ) -> list[Line]:
     """The line of seconds or steps from the first timed step, dashed before it, and its labels."""
     before = int(-start / max(1e-12, end - start) * columns)
-    if by_step:
-        ticks, labels = _step_axis(end, columns - before)
+    if by_step or end < _SHORT:
+        ticks, labels = _round_axis(end, columns - before, by_step=by_step)
     else:
         ticks, labels = axis(Window(0, max(1, int(end * NS)), columns - before))
     line = Line(width).to(indent).add("└", "faint").add("╌" * before, "faint").add(ticks, "faint")
@@ -298,14 +319,14 @@ def _axis(
     return [line, named.add(labels, "muted")]
 
 
-def _step_axis(end: float, columns: int) -> tuple[str, str]:
-    """Ticks at round numbers of steps."""
-    step = nice(max(1.0, end * 11 / max(1, columns)))
+def _round_axis(end: float, columns: int, *, by_step: bool) -> tuple[str, str]:
+    """Ticks at round numbers of steps, or of seconds that are few."""
+    step = nice(max(1.0 if by_step else 0.01, end * 11 / max(1, columns)))
     line, labels = ["─"] * columns, [" "] * columns
     at, free = 0.0, 0
     while at <= end:
         column = int(at / max(1e-12, end) * columns)
-        text = f"{at:,.0f}" if at < 1e6 else si(at, "")
+        text = (f"{at:,.0f}" if at < 1e6 else si(at, "")) if by_step else f"{at:.3g}s"
         if column < columns:
             line[column] = "┬"
             if column >= free and column + len(text) <= columns:

@@ -121,7 +121,14 @@ class KernelDifferencesScreen(PageScreen):
 
     def _page_rows(self, width: int) -> Sequence[Row]:
         if not self._pairs:
-            return [((" there is one run alone: its kernels are on K of its replay", "text"),)]
+            return [
+                (
+                    (
+                        " nothing here is compared; the kernels of a run are on K of its replay",
+                        "text",
+                    ),
+                )
+            ]
         if self._trouble is not None:
             return [tuple(line.spans()) for line in trouble_rows(self._trouble, width)]
         if self._sides is None:

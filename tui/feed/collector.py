@@ -55,7 +55,16 @@ from gpuwatch.tui.feed.samples import (
     Window,
     window,
 )
-from gpuwatch.tui.feed.snapshot import TIMED, DeviceNow, Reading, Replay, Snapshot, Trouble, View
+from gpuwatch.tui.feed.snapshot import (
+    TIMED,
+    Alert,
+    DeviceNow,
+    Reading,
+    Replay,
+    Snapshot,
+    Trouble,
+    View,
+)
 from gpuwatch.tui.feed.steps import Steps
 from gpuwatch.tui.feed.study import CurrentStudy
 
@@ -247,6 +256,8 @@ class Collector:
         unused = bool(used) and not any(used)
         phase = startup_phase(self.meta, state, t, stepped=self._steps.any, cuda=unused)
         alerts = self._checks.warnings(devices, t, live=state.live, processes=processes)
+        if lost := self._steps.lost:
+            alerts = (Alert("loss", "", lost), *alerts)
         metric = view.metric or (LOSS if self._steps.losses.seen and view.gauges else None)
         with_metrics = view.gauges and kind != "import"
         metrics = tuple(metrics_of(devices, selected, self._steps)) if with_metrics else ()

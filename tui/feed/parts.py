@@ -30,12 +30,14 @@ def parts_of(meta: Mapping[str, Any], steps: Steps, t: int) -> Iterator[Part]:
     begun = float(first.t if first is not None else t)
     if first is not None and first.count == 1 and first.seconds:
         begun = first.t - first.seconds[0] * NS
-    started, imported = told("started"), told("startup", "import_seconds")
-    if started is None or imported is None:
+    # By the program's own clock: its line may be read only after the steps.
+    started, base = told("started", "monotonic_ns"), told("clock", "monotonic_ns")
+    imported = told("startup", "import_seconds")
+    if started is None or base is None or imported is None:
         yield "start-up", launch, begun
     else:
-        yield "import", started, started + imported * NS
-        yield "set-up", started + imported * NS, begun
+        yield "import", started - base, started - base + imported * NS
+        yield "set-up", started - base + imported * NS, begun
     if first is not None:
         yield "first step", begun, first.t
         yield "steps", first.t, steps.newest
@@ -92,7 +94,7 @@ def _of_command(meta: Mapping[str, Any], t: int, *, cuda: bool) -> str:
     if waiting.get("for") == "import":
         return f"importing torch, {_seconds(t, since)}"
     if waiting.get("for") == "own lines":
-        return "waiting to see if the program prints step lines itself"
+        return "steps go on: their figures follow in some seconds"
     if waiting.get("for") == "evaluation":
         return "counting the first calls of a model"
     before = "CUDA or the first step" if cuda else "the first step"

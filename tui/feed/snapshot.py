@@ -260,9 +260,9 @@ class StepShares:
     parts: tuple[tuple[str, float], ...]
     """Name and share of each phase, in the order of a step; the sum is at most 1."""
     steps: int
-    """Number of these steps."""
+    """Number of steps whose phases are known."""
     seconds: float
-    """Their mean duration."""
+    """The mean step time."""
     hook: float | None = None
     """Share of the time that the hook took, by itself; ``None``: no hook, or not known yet."""
 

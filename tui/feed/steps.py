@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from math import inf, isfinite
 from statistics import median
@@ -36,7 +37,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import mapping, number
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.rows import StepRow
+from gpuwatch.session.rows import StepBucket, StepRow
 from gpuwatch.session.schema import BUCKET_SECONDS
 from gpuwatch.tui.feed.samples import (
     BUCKET_NS,
@@ -59,7 +60,7 @@ _MIN_FIRST_ROWS, _MAX_FIRST_ROWS = _MAX_STEPS, 4000
 """Least and most step lines read when a session is opened; older ones follow in chunks."""
 _CHUNK, _SPARSE_CHUNK = 20_000, 1000
 """Older step lines per chunk: in ten-second sums, or single ones if they are rare."""
-_STALE_NS = 5 * NS
+_STALE_NS = 3 * NS
 """Least time without a step line after which the current rate is unknown."""
 _MOST_BUCKETS = 1000
 """Buckets that one step line may cover; a foreign file may hold any time."""
@@ -238,6 +239,8 @@ class Steps:
         self._phased: deque[StepRow] = deque(maxlen=_MAX_STEPS)
         """The newest step lines with durations, and those of them with phases."""
         self.newest_loss: float | None = None
+        self._lost_at: int | None = None
+        """The step whose loss came after the newest one that was a number."""
         self.timed_start: int | None = None
         """Session time of the first timed step's start; ``None``: none yet."""
         self.first: StepRow | None = None
@@ -294,9 +297,19 @@ class Steps:
         between = self.recent[-1].t - self.recent[-2].t if len(self.recent) > 1 else 0
         pause = max(between, sum(self.recent[-1].seconds or ()) * NS)
         elapsed = t - self.newest
+        if self._present is not None and t > self._present.newest:
+            return "after the steps"
         if elapsed <= max(_STALE_NS, 3 * pause):
             return None
         return f"no step for {elapsed / NS:.0f} s"
+
+    @property
+    def lost(self) -> str:
+        """That the loss is no number any more; empty: it is one."""
+        if self.newest_loss is None or isfinite(self.newest_loss):
+            return ""
+        since = "" if self._lost_at is None else f" since step {self._lost_at:,}"
+        return f"the loss is {self.newest_loss:g}{since}"
 
     @property
     def pause(self) -> float:
@@ -346,8 +359,11 @@ class Steps:
         self._dropped |= len(self.recent) + len(rows) > _MOST_ROWS
         self.recent.extend(rows)
         if not self._writers:
-            losses = (row.loss[-1] for row in reversed(rows) if row.loss)
-            self.newest_loss = next(losses, self.newest_loss)
+            for row in rows:
+                if row.loss:
+                    lost = self.newest_loss is not None and isfinite(self.newest_loss)
+                    self._lost_at = row.step if lost else self._lost_at
+                    self.newest_loss = row.loss[-1]
             timed = [row for row in rows if row.seconds and not row.warmup]
             self._timed.extend(timed)
             self._phased.extend(row for row in timed if row.phases and row.sampled != 0)
@@ -408,11 +424,16 @@ class Steps:
         return len(durations) / sum(durations) if sum(durations) > 0 else None
 
     def shares(self, meta: Mapping[str, Any]) -> StepShares | None:
-        """See :func:`phase_shares`; of a run that is over of all its timed steps, as in ``show``,
-        where their lines are at hand."""
-        if "result" not in meta or self._writers or not self.complete:
+        """See :func:`phase_shares`; of a run that is over as shares of the mean of all its timed
+        steps, as in ``show``, where their lines are at hand."""
+        at_hand = self.complete or self.whole is not None
+        if "result" not in meta or self._writers or not at_hand:
             return phase_shares(reversed(self._phased), meta)
-        return phase_shares((row for row in self.recent if not row.warmup), meta, most=inf)
+        timed = self._all_timed()
+        found, (times, _) = phase_shares(timed, meta, most=inf), times_of(timed)
+        if found is None or not times:
+            return found
+        return replace(found, seconds=sum(times) / len(times))
 
     # Progress.
 
@@ -496,7 +517,7 @@ def time_left(left: int, pace: float | None, recent: Sequence[StepRow]) -> float
 
 
 def phase_shares(
-    newest: Iterable[StepRow], meta: Mapping[str, Any], most: float = _MAX_STEPS
+    newest: Iterable[StepLine], meta: Mapping[str, Any], most: float = _MAX_STEPS
 ) -> StepShares | None:
     """The shares of the phases in the time of the newest timed steps, and of the hook by the
     session's ``meta``; ``None``: no step line named any.
@@ -510,14 +531,15 @@ def phase_shares(
     sums: dict[str, float] = {}
     for row in newest:
         since += row.count
-        if not row.phases or not row.seconds:
+        times = row.times if isinstance(row, StepBucket) else row.seconds
+        if not row.phases or not times:
             continue
         phases = {name: max(0.0, seconds) for name, seconds in row.phases.items()}
-        count, seconds = len(row.seconds), sum(phases.values())
+        count, seconds = len(times), sum(phases.values())
         if row.sampled is not None:
             count = round(row.sampled)
         elif "other" not in phases:
-            seconds = max(sum(row.seconds), seconds)
+            seconds = max(sum(times), seconds)
         if not count or not 0 < seconds < inf:
             continue
         steps += count

@@ -29,7 +29,7 @@ from gpuwatch.tui.widgets.canvas import Canvas, too_small
 from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.page import SnapshotPage, number_lines
 
-_LEAST_LISTED = 8
+_LEAST_LISTED = 4
 """Rows of the list that what is above leaves to it."""
 _ROOMY = 30
 """Rows of the screen from which on several alerts have a place."""
@@ -172,7 +172,7 @@ class Home(SessionReading):
         devices, query = self.state.devices, self.state.process_query
         listed = min(len(self.state.items), _LEAST_LISTED) or _LEAST_SAID
         rows = min(wanted, max(0, space - listed - 2))
-        short = rows < min(wanted, 3)
+        short = rows < min(wanted, 4)
         if short:
             rows = 1 if space >= _LEAST_BELOW else 0
             if self._processes.has_focus:

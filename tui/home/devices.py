@@ -13,7 +13,7 @@ from gpuwatch.core.units import NS, UNKNOWN, bounded, duration, memory_usage, nu
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.snapshot import MISSING, DeviceNow, Panel, Snapshot
 from gpuwatch.tui.widgets.device_rows import grid_rows, more_values, power_text
-from gpuwatch.tui.widgets.gauge_rows import axis_row, gauge_rows
+from gpuwatch.tui.widgets.gauge_rows import axis_row, gauge_rows, longest_fitting
 from gpuwatch.tui.widgets.line import Line, area, fit, pad, wrap
 
 _LEAST_BAR = 5
@@ -288,6 +288,9 @@ def _totals(snapshot: Snapshot, layout: GpuLayout, width: int, height: int) -> l
     )
     row = Line(width).add(pad(" all", _ID), "strong")
     row.add(f"{sum(use > 0 for use in uses)} of {len(uses)} busy", "strong")
+    mean = percent(fmean(uses)) if uses else ""
+    left = _ID + layout.bar + _USE + 1 - row.used
+    row.add(longest_fitting((f", mean {mean}", f", {mean}"), left) if mean else "", "strong")
     known = [panel.history for panel in snapshot.panels if panel.device.row.id not in lost]
     means = [
         fmean(some) if (some := [u for u in column if u is not None]) else None

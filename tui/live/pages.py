@@ -178,8 +178,10 @@ def _kernels(table: Table, width: int) -> list[Row]:
             pad(_cell(values[column], column), _KERNEL_COLUMNS[column][1], ">") for column in shown
         )
         kernel = UNKNOWN if values[name] is None else clean(str(values[name]))
-        columns_left = max(20, width - len(numbers) - 3)
-        rows.append(((numbers, "text"), (f"  {short_name(kernel, columns_left)}", "strong")))
+        columns_left = max(20, width - len(numbers) - 2)
+        name_shown = pad(short_name(kernel, columns_left - 1), columns_left)
+        # The whole name stands beyond the screen's edge, where a search finds it.
+        rows.append(((numbers, "text"), (f"  {name_shown}", "strong"), (kernel, "muted")))
     if table.rows_left_out:
         rows.append(((f"   and {table.rows_left_out:,} more, not kept", "muted"),))
     return rows

@@ -117,6 +117,8 @@ def parts_text(parts: Sequence[Part], most: int) -> str:
     took: dict[str, float] = {}
     for name, start, end in parts:
         took[name] = took.get(name, 0.0) + (end - start) / NS
+    if "steps" in took:
+        took["steps"] -= took.get("evaluation", 0.0)
     kept = [name for name, seconds in took.items() if seconds > 0]
     while kept:
         told = "  ".join(f"{name} {quantity(took[name], 's')}" for name in kept)
@@ -279,8 +281,9 @@ def phase_rows(shares: StepShares, width: int, max_rows: int) -> list[Line]:
     if max_rows > 1:
         bar = _bar(Line(width).add(" "), parts, width - 2)
         hook = "" if shares.hook is None else f", hook {100 * shares.hook:.1f} % of the time"
-        note = f"of {milliseconds(shares.seconds)}, mean of {shares.steps:,} steps{hook} "
-        return [bar, names.end(note, "muted") if names.left > len(note) + 2 else names]
+        mean = f"of {milliseconds(shares.seconds)}, the mean step"
+        notes = (f"{mean}; timed in {shares.steps:,} steps{hook} ", f"{mean}{hook} ")
+        return [bar, names.end(longest_fitting(notes, names.left - 3), "muted")]
     return [names]
 
 
@@ -306,16 +309,17 @@ def _bar(row: Line, parts: list[Phase], columns: int) -> Line:
 
 def _legend(parts: list[Phase], width: int) -> Line:
     """Pattern, name and share of each phase, or of the largest ones that fit."""
-    figures = [percent(share) for _, share, _, _ in parts]
+    figures, room = [percent(share) for _, share, _, _ in parts], width + 2
     keep = sorted(range(len(parts)), key=lambda at: -parts[at][1])
-    while keep and sum(5 + cell_len(parts[at][0] + figures[at]) for at in keep) > width + 2:
+    while keep and sum(5 + cell_len(parts[at][0] + figures[at]) for at in keep) > room:
         keep.pop()
+        room = width - 1
     row = Line(width)
     for at in sorted(keep):
         name, _, pattern, role = parts[at]
         row.add("  " if row.used else "").add(pattern, role)
         row.add(f" {name} ", "muted").add(figures[at], "strong")
-    return row
+    return row.add("  …" if len(keep) < len(parts) else "", "muted")
 
 
 _MARKS = {

@@ -321,9 +321,15 @@ class LiveScreen(TimeTravel, Stopping):
 
     def action_zoom(self, by: int) -> None:
         """A longer (1) or shorter (-1) history; 0: the next length in turn."""
-        timed = self.snapshot is not None and self.snapshot.timed and not self.snapshot.goes_on
-        lengths = [length for length in ZOOMS if length != TIMED or timed]
-        at = lengths.index(self._view.seconds) + (by or 1)
+        if self.snapshot is None:
+            return
+        now, timed = self._view.seconds, self.snapshot.timed and not self.snapshot.goes_on
+        lengths = [
+            length
+            for length in ZOOMS
+            if length in (None, now) or (timed if length == TIMED else length * NS < self._end)
+        ]
+        at = lengths.index(now) + (by or 1)
         last = len(lengths) - 1
         self._ask(seconds=lengths[at % len(lengths) if by == 0 else max(0, min(last, at))])
 

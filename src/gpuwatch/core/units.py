@@ -78,7 +78,9 @@ def scale_label(value: float, unit: str) -> str:
         return f"{value * 100:.0f}%"
     if value == 0:
         return "0"
-    power = min(len(_PREFIXES) - 1, max(0, int(math.log10(value) // 3)))
+    power = max(0, int(math.log10(value) // 3))
+    if power >= len(_PREFIXES):
+        return f"{value:.0e}".replace("e+", "e")
     return f"{value / 1000**power:g}{_PREFIXES[power]}"
 
 

@@ -132,6 +132,28 @@ def transformers(line: str) -> Progress | None:
     return _told(_TRAINER.search(line)) if "{'loss': " in line else None
 
 
+_PLACE = re.compile(
+    r"\b(?:step|iter|iteration|it|batch|epoch)\W{0,3}\d|\b\d{1,9}/\d{1,9}\b", re.IGNORECASE
+)
+_LOSS = re.compile(
+    r"(?<![\w-])(?:train(?:ing)?[ _/])?loss()['\"]?\s{0,3}[:=]?\s{0,3}(?:tensor\()?"
+    r"([-+]?(?:\d[\d.]{0,30}(?:e[-+]?\d{1,4})?|nan|inf))(?![\w.])",
+    re.IGNORECASE,
+)
+_OTHER_DATA = re.compile(r"(?<![a-z])(?:valid|eval|test|(?:val|dev)(?![a-z]))", re.IGNORECASE)
+
+
+def plain(line: str) -> Progress | None:
+    """``step 10/500 loss 0.37``, ``Epoch 1 | loss: 0.5``, ``12/100 [..., loss=0.53]``: the loss of
+    a line that has a place, too, and no word of validation or test.
+
+    No step's number: which of the numbers it is, and whether it rises over epochs, is not known.
+    """
+    if "oss" not in line or not _PLACE.search(line) or _OTHER_DATA.search(line):
+        return None
+    return _told(_LOSS.search(line))
+
+
 def _told(match: re.Match[str] | None) -> Progress | None:
     """The step, if there is one, and the loss, the two groups of ``match``."""
     if match is None:
@@ -164,6 +186,11 @@ OWN = {
         program="transformers' Trainer",
         figures="each tells the mean loss of the steps since the line before, and no step",
         read=transformers,
+    ),
+    "plain": ProgressLines(
+        program="`step 10 loss 0.5`",
+        figures="each tells a loss as the program prints it, of a step or a mean, and no step",
+        read=plain,
     ),
 }
 """Built-in formats by name. Other packages cannot replace them."""

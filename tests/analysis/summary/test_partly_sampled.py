@@ -13,6 +13,7 @@ from gpuwatch.analysis.summary.load import partly_sampled
 from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
+from tests.analysis import sessions
 from tests.analysis.recorded_studies import run
 
 
@@ -62,3 +63,11 @@ def test_the_ends_of_a_short_run_that_no_sample_covers_are_no_news(session: Summ
     assert partly_sampled([_with(session, "whole run", **of)]) == ()
     (note,) = partly_sampled([_with(session, "timed steps", **of)])
     assert "only 50 % of the timed steps" in note
+
+
+def test_a_rate_that_is_of_before_the_window_is_not_its_maximum(tmp_path: Path) -> None:
+    """The sample at the start of the first timed step is of what was before it, as an import."""
+    before, within = [9e11] * 11, [1e9] * 40
+    gauges = {("gpu0", "hw.gpu.memory.bandwidth"): [*before, *within]}
+    found = sessions.summary(tmp_path / "a.gpuwatch", gauges=gauges)
+    assert found.metrics["hw.gpu.memory.bandwidth"].max == 1e9

@@ -71,6 +71,7 @@ def test_the_rates_and_the_step_time_of_very_many_lines_with_time_between(
         seconds = 0.004 if n <= 2_700 else 0.002
         end += seconds + 0.001
         told = {"seconds": seconds, "samples": BATCH, "monotonic_ns": round(end * SECOND)}
+        told["phases"] = {"forward": 0.001, "other": seconds - 0.001}
         steps.append({"event": "step", "step": n * every, **told})
     path = sessions.record(tmp_path / "a.gpuwatch", steps=steps, step_seconds=1.2)
     found = snapshot_of(path, View(seconds=TIMED))
@@ -81,6 +82,9 @@ def test_the_rates_and_the_step_time_of_very_many_lines_with_time_between(
     assert found.work.throughput.value == pytest.approx(BATCH * rate, rel=1e-3)
     assert summary.steps.samples_per_second == pytest.approx(BATCH * rate, rel=1e-3)
     assert found.work.step_seconds == pytest.approx(summary.steps.median_seconds)
+    phases, mean = summary.steps.phases, summary.steps.mean_seconds
+    assert found.shares is not None and found.shares.seconds == pytest.approx(mean)
+    assert dict(found.shares.parts)["forward"] == pytest.approx(phases["forward"] / mean, rel=1e-3)
     flops = next(each.reading for each in found.gauges if each.key == "flops")
     assert flops.value == pytest.approx(summary.efficiency.flop_rate.value, rel=1e-3)
 

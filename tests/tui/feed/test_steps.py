@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,24 @@ def test_the_time_left_counts_evaluations_where_the_steps_tell_them(tmp_path: Pa
         assert time_left(100, 0.5, rows) == pytest.approx(seconds)
         assert time_left(100, None, rows) == pytest.approx(50.0), "as the lines arrived"
     assert time_left(100, None, rows[:1]) is None
+
+
+def test_a_loss_that_is_no_number_any_more_is_a_warning(tmp_path: Path) -> None:
+    steps = told(1)
+    assert not snapshot(tmp_path / "a.gpuwatch", steps).alerts
+    for line in steps[11:]:
+        line["loss"] = math.nan
+    (alert,) = snapshot(tmp_path / "b.gpuwatch", steps).alerts
+    assert alert.text == "the loss is nan since step 12"
+
+
+def test_at_a_moment_after_the_last_step_there_is_no_rate() -> None:
+    path = Path(__file__).parents[2] / "data" / "h200" / "train.gpuwatch"
+    with SessionReader(path) as reader:
+        (last,) = reader.steps(reader.last_step() - 1)
+    assert flops(snapshot_of(path, View(at=last.t))).reading.value
+    found = flops(snapshot_of(path, View(at=last.t + SECOND // 2))).reading
+    assert (found.value, found.reason) == (None, "after the steps")
 
 
 def test_figures_of_what_turns_out_to_be_an_evaluation_are_forgotten(tmp_path: Path) -> None:

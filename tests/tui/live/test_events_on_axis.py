@@ -32,7 +32,7 @@ async def test_events_are_marked_on_the_axis_and_the_newest_is_named(session: Ma
         await shows(pilot, "◆ at 1:15: clocks are free again")
         axis = next(row for row in screen_text(app).splitlines() if "└" in row)
         assert axis.count(EVENT) == 2
-        await pilot.press("z", "z", "z")
+        await pilot.press("z", "z")
         await shows(pilot, "history: 10 s")
         axis = next(row for row in screen_text(app).splitlines() if "└" in row)
         assert EVENT not in axis, "they are not in the last ten seconds"

@@ -181,3 +181,11 @@ def test_the_utilization_of_an_imported_profile_has_the_imports_reason(session: 
     shown = page_text(path)
     assert "an imported profile: K" in shown
     assert shown.count("an imported profile has no samples") == 2
+
+
+async def test_a_search_finds_what_is_cut_off(session: Make) -> None:
+    async with live(session(**over(PROFILE)), (80, 24)) as (app, pilot):
+        await pilot.press("K", "slash", *"cudnnDataType_t")
+        await shows(pilot, "nhwcToNchwKernel<__")
+        assert "cudnnDataType_t" not in screen_text(app).replace("find: cudnnDataType_t", "")
+        assert "ampere_sgemm" not in screen_text(app)

@@ -121,7 +121,10 @@ def _column(channel: ChannelRow, t: np.ndarray, values: np.ndarray, window: Wind
     """The column of ``values`` (n,) taken at ``t`` (n,), which reach beyond the window."""
     first, behind = np.searchsorted(t, window.start), np.searchsorted(t, window.end, "right")
     if channel.kind != Kind.COUNTER.value:
-        return Column(values[first:behind], integral(_known(t, values), window))
+        total = integral(_known(t, values), window)
+        # A rate is of the time since the sample before: that of the first is partly of before.
+        cut = channel.unit.endswith("/s") and 0 < first < behind - 1
+        return Column(values[first + cut : behind], total)
     readings = _known(t, values)
     if readings:
         # Some counters are read with every other sample, or less often.

@@ -51,7 +51,10 @@ def requested(reader: SessionReader, cpu_seconds: float | None) -> tuple[Request
     cores = _least(host.get("job.cpus"), process.get("process.cgroup.cpu.limit"))
     if cores is not None and cpu_seconds is not None and seconds:
         found.append(Requested("cores", cores, cpu_seconds / seconds, "", "on average"))
-    memory = _least(_job_memory(host), process.get("process.cgroup.memory.limit"))
+    limit = _number(process.get("process.cgroup.memory.limit"))
+    total = _number(host.get("memory.total"))
+    whole = limit is not None and total is not None and limit >= total  # limits nothing
+    memory = _least(_job_memory(host), None if whole else limit)
     sampled = (reader.highest(each, ["workload"], 0, LATEST).get("workload") for each in _MEMORY)
     most = next((each for each in sampled if each is not None), None)
     if memory is not None and most is not None:
@@ -60,9 +63,9 @@ def requested(reader: SessionReader, cpu_seconds: float | None) -> tuple[Request
     known = [row.used for row in reader.devices() if row.kind == "gpu"]
     if gpus is not None and known and None not in known:
         found.append(Requested("GPUs", gpus, sum(map(bool, known)), "", ""))
-    limit = _seconds(host.get("job.time.limit"))
-    if limit is not None and seconds is not None:
-        found.append(Requested("time", limit, seconds, "s", ""))
+    time = _seconds(host.get("job.time.limit"))
+    if time is not None and seconds is not None:
+        found.append(Requested("time", time, seconds, "s", ""))
     return tuple(found)
 
 
