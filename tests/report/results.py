@@ -268,7 +268,7 @@ def _contrast(cells: Sequence[Cell], other: int, hostile: str) -> Contrast:
     estimate, low, high = (100 * each for each in (change.estimate, change.low, change.high))
     told = f"{estimate:+.1f} % ({low:+.1f} to {high:+.1f})"
     sentence = {
-        Kind.SAME: f"{label} costs nothing measurable here: {told}, within 1 %. "
+        Kind.SAME: f"{label} costs less than 1 % here: {told}. "
         f"{len(ratios)} paired blocks, noise 0.3 %.",
         Kind.SLOWER: f"{label} is slower: {told}. GPU kernel time unchanged; host wait accounts "
         "for 2.9 points.",

@@ -49,15 +49,14 @@ def part(name: str, estimate: float, low: float, high: float) -> Evidence:
 
 def test_the_same() -> None:
     assert said(verdict(Kind.SAME, interval(0.2, -0.3, 0.7))) == (
-        "docker costs nothing measurable here: step time +0.2 % (-0.3 to +0.7), within 1 % "
-        "of bare. "
+        "docker costs less than 1 % here: step time +0.2 % (-0.3 to +0.7) against bare. "
         "7 paired blocks, noise 0.4 %."
     )
 
 
 def test_the_same_shows_the_interval_that_is_within_the_margin() -> None:
     found = verdict(Kind.SAME, interval(0.3, -0.5, 1.1), equivalence=interval(0.3, -0.3, 0.9, 0.9))
-    assert "+0.3 % (-0.3 to +0.9), within 1 % of bare" in said(found)
+    assert "less than 1 % here: step time +0.3 % (-0.3 to +0.9) against bare" in said(found)
     assert said(found).endswith(", 90 % interval.")
 
 
@@ -68,7 +67,7 @@ def test_an_interval_that_ends_between_the_margin_and_its_mirror_is_not_within_i
         equivalence=interval(-1.0, -4.0, 2.0, 0.9),
         margin=0.05,
     )
-    assert "-1.0 % (-4.0 to +2.0), within 5 % of bare" in said(found)
+    assert "less than 5 % here: step time -1.0 % (-4.0 to +2.0) against bare" in said(found)
     assert said(found).endswith(", 90 % interval.")
     evidence = (part("GPU kernel time", 0.2, -4.9, 3.0), part("host wait", 7.0, 6.0, 8.0))
     slower = verdict(Kind.SLOWER, interval(7.2, 6.0, 8.0), margin=0.05)
@@ -204,8 +203,8 @@ def test_whole_runs_say_so() -> None:
 
 def test_an_environment_against_itself() -> None:
     assert said(verdict(Kind.SAME, interval(0.1, -0.3, 0.5)), FIRST, SECOND) == (
-        "bare#2 and bare#1: no difference between two runs of the same: "
-        "step time +0.1 % (-0.3 to +0.5), within 1 %. 7 paired blocks, noise 0.4 %."
+        "bare#2 and bare#1, two of the same: no difference of 1 % or more: "
+        "step time +0.1 % (-0.3 to +0.5). 7 paired blocks, noise 0.4 %."
     )
     assert "They are the same: chance, or runs that disturb each other." in said(
         verdict(Kind.SLOWER, interval(3.1, 2.4, 3.8)), FIRST, SECOND

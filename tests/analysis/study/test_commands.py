@@ -163,7 +163,7 @@ def test_the_same_command_twice_is_a_repetition(tmp_path: Path) -> None:
     result = read_study(study(tmp_path / "s", commands=twins))
     (contrast,) = only(result).contrasts
     assert contrast.by_design == () and contrast.design is None
-    assert "no difference between two runs of the same" in contrast.sentence
+    assert "two of the same: no difference of 1 % or more" in contrast.sentence
     assert [floor.label for floor in result.noise] == ["commands in bare"]
 
 

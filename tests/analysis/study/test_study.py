@@ -246,7 +246,7 @@ def test_a_baseline_without_a_value_gives_way_to_the_next(tmp_path: Path) -> Non
     assert [(each.baseline, each.other) for each in question.contrasts] == [(1, 0), (1, 2)]
     assert question.contrasts[0].verdict.kind is Kind.CANT_TELL
     assert question.contrasts[1].verdict.kind is Kind.FASTER
-    assert "bare gave no value: the others are compared with docker=image" in question.notes
+    assert "bare gave no value: docker=image is the baseline" in question.notes
 
 
 @pytest.mark.parametrize("warmup", [0, 1])
@@ -542,7 +542,7 @@ def test_an_environment_against_itself_gives_the_noise_floor(tmp_path: Path) -> 
     assert noise.label == "resnet50 in bare"
     assert noise.noise == found.verdict.noise
     assert found.verdict.kind is Kind.SAME
-    assert "no difference between two runs of the same" in found.sentence
+    assert "two of the same: no difference of 1 % or more" in found.sentence
 
 
 def test_noise_floors_of_one_environment_name_both_sides(tmp_path: Path) -> None:
@@ -561,7 +561,7 @@ def test_numbered_labels_of_different_settings_are_two_environments(tmp_path: Pa
     recorded(tmp_path, [part], {"docker=x#1": 1.0, "docker=x#2": 1.0})
     result = read_study(tmp_path)
     assert result.noise == ()
-    assert "docker=x#2 costs nothing measurable here" in contrast(result, "docker=x#2").sentence
+    assert "docker=x#2 costs less than 1 % here" in contrast(result, "docker=x#2").sentence
 
 
 def test_an_environment_given_twice_without_a_number_is_one(tmp_path: Path) -> None:

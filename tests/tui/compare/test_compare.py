@@ -289,7 +289,7 @@ async def test_a_stopped_first_mark_is_no_baseline_and_that_is_said(session: Mak
     async with running(lambda: whole(paths), (110, 60)) as (_, pilot):
         await shows(pilot, "c against b")
         await pilot.press("end")
-        await shows(pilot, "a gave no value: the others are compared with b")
+        await shows(pilot, "a gave no value: b is the baseline")
 
 
 async def test_of_a_study_that_goes_on_the_screen_says_as_of_which_run_and_counts_those_over(

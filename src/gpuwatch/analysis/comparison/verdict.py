@@ -145,7 +145,8 @@ def reasons_of(
         yield f"{noisy} the {surer}, too, would have to be beyond {limit}"
         return
     if found.noisy:
-        yield f"noise of {units.percent(noise)} is too much for a {limit} question"
+        open_ = "" if found.excluded or found.inside else "it may be faster or slower: "
+        yield f"{open_}noise of {units.percent(noise)} is too much for a {limit} question"
     if found.outside:
         yield f"{together} more than {limit}"
     elif found.excluded and not found.nearly_inside:

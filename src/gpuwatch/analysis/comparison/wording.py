@@ -210,12 +210,12 @@ def _decided(
     the environment's cost alone is not known."""
     both, rate = f"{other.label} and {baseline.label}", _rate(baseline, other)
     if verdict.kind is Kind.SAME:
-        told = f"{_both(metric, rate, verdict, _equivalence)}, within {per_cent(verdict.margin)}"
+        told, margin = _both(metric, rate, verdict, _equivalence), per_cent(verdict.margin)
         if repeats(baseline, other):
-            return f"{both}: no difference between two runs of the same: {told}."
+            return f"{both}, two of the same: no difference of {margin} or more: {told}."
         if unlike or baseline.environment == other.environment:
-            return f"{both}: no difference that can be measured: {told}."
-        return f"{other.label} costs nothing measurable here: {told} of {baseline.label}."
+            return f"{both}: no difference of {margin} or more: {told}."
+        return f"{other.label} costs less than {margin} here: {told} against {baseline.label}."
     told = f": {_both(metric, rate, verdict, _change)}"
     if verdict.total is not None and verdict.by_total:
         told = f": {_of_all_steps(verdict, verdict.total, rate, slow)}"

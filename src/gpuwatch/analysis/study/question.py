@@ -391,9 +391,7 @@ def _notes(
     notes = []
     first = case.environments[0] if case.environments else sides[0].cell.label
     if len(sides) > 1 and sides[base].cell.label != first and sides[base].values:
-        notes.append(
-            f"{first} gave no value: the others are compared with {sides[base].cell.label}"
-        )
+        notes.append(f"{first} gave no value: {sides[base].cell.label} is the baseline")
     if metric == WHOLE_RUN and len(sides) > 1 and any(side.values for side in sides):
         notes.append("no run reports steps: whole runs are compared, start-up included")
     for side in sides:

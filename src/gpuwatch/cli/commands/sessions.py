@@ -155,6 +155,11 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
             over -= 1
         if over <= 0:
             break
+    last = columns - sum(widths[:-1]) - 2 * (len(widths) - 1)
+    wanted = min(_WHOLE, max(len(row[-1]) for row in cells))
+    while last < wanted and (widest := max(widths[1:-1], default=0)) > _ENOUGH:
+        widths[widths.index(widest, 1)] -= 1
+        last += 1
     cells = [
         [cut(first, widths[0], behind=15), *map(cut, others, widths[1:]), last]
         for first, *others, last in cells
@@ -170,6 +175,8 @@ _OPTIONAL = ("tags", *_FIGURES)
 """Columns that only some lists have."""
 _RESULT, _LEAST = 22, 17
 """Columns that the last cell needs at least, and before the time that a run took goes."""
+_WHOLE, _ENOUGH = 80, 28
+"""Columns of the last cell for which others are cut to so many."""
 _NAME = 25
 """Columns of a name that is cut, as wide as ``mnist-cnn-20261129-045832``."""
 _OPEN = frozenset({"queued", "starting", "running", "unknown"})
@@ -194,6 +201,7 @@ def _line(of: ListedSession | ListedStudy, runs: Sequence[ListedSession]) -> dic
     else:
         name, mfu, memory = of.study, "", ""
         status, result = _state(of, Counter(run.status for run in runs))
+        result = result or next((run.failure for run in runs if run.failure), "") or of.title or ""
         if not runs:
             commands, environments = ", ".join(of.commands), [*of.environments]
     seconds = elapsed((run.started, run.seconds) for run in runs)
@@ -219,7 +227,7 @@ def _state(study: ListedStudy, ends: Counter[str]) -> tuple[str, str]:
     elif (study.runs or 0) > ends.total():
         over = "ended" if placement is None else placement["state"]
         states = f"{'running' if study.going_on else over}: {states} of {study.runs}"
-    sentences = "; ".join(each["short"] for each in study.says) or study.title or ""
+    sentences = "; ".join(each["short"] for each in study.says)
     if placement is not None and (study.going_on or not _OPEN.isdisjoint(ends)):
         sentences = placement["text"]
     elif placement is not None and placement["in_part"] and not study.says:

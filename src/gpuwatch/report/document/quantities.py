@@ -93,7 +93,7 @@ def change_legend(rows: Sequence[ComparisonRow | TableRow], baseline: int) -> li
         told = [
             f"changes are means within blocks{', of shares as factors' * shares}, with 95 % "
             "intervals; of what is judged they are the verdict's",
-            "one in twenty intervals excludes zero change by chance",
+            "of twenty quantities that do not differ one interval excludes zero by chance",
         ]
     if False in changes:
         points = ", of shares in points (pp)" * shares
