@@ -98,6 +98,8 @@ def heading(verdict: Verdict) -> str:
 def of_cell(cell: Cell, metric: str) -> str:
     """The sentence for a cell without a comparison."""
     values = [run.value for run in cell.judged if run.value is not None]
+    if not values and cell.lack is not None:
+        return cell.lack.text
     text = f"{cell.label}: {value_name(metric)} {units.quantity(cell.mean, 's')}"
     text += f" ({units.span(min(values), max(values), 's')})" if len(values) > 1 else ""
     judged = len(cell.judged)

@@ -413,14 +413,15 @@ class SweepRow:
 
 
 def sweep_table(sweep: Sweep) -> tuple[SweepRow, ...]:
-    """One row per point, in the order requested."""
+    """One row per point, in the order requested; one that is compared with none is not the best."""
+    compared = sum(point.why is None for point in sweep.points) > 1
     return tuple(
         SweepRow(
             value="default" if point.value is None else units.fact(sweep.parameter, point.value),
             throughput=units.quantity(point.samples_per_second, "{sample}/s"),
             step_time=units.quantity(point.step_seconds, "s"),
             change="" if point.throughput is None else change_text(point.throughput),
-            rank="best" if at == sweep.best else "tied" if point.tied else "",
+            rank="best" if compared and at == sweep.best else "tied" if point.tied else "",
             training=tuple(
                 units.quantity(getattr(point, key), unit_of(key)) for key in _trained(sweep)
             ),
