@@ -186,10 +186,11 @@ class Checks:
         findings = findings_of(gpus, means, data_type, found.flop, most)
         alerts = [Alert(each.kind, "", each.text) for each in findings if each.warning]
         cpu = self._cpu_shares(start, end)
-        if live and None not in (cpu["own_cores"], cpu["cores_busy"]):
+        if None not in (cpu["own_cores"], cpu["cores_busy"]):
             others = cpu["cores_busy"] - cpu["own_cores"]
             if others >= _BUSY:
-                text = f"other programs use {percent(others)} of the CPU's time"
+                word = "use" if live else "used"
+                text = f"other programs {word} {percent(others)} of the CPU's time"
                 alerts.append(Alert("cpu-shared", "", text))
         return tuple(alerts)
 

@@ -20,7 +20,7 @@ from gpuwatch.session.reading.status import process_id
 from gpuwatch.session.rows import GpuProcessRow, Processes
 from gpuwatch.session.schema import MOST_PROCESSES
 
-_OVER = "CPU and GPU shares are known only while it runs"
+_OVER = "CPU and GPU shares are of a moment while it ran: ← goes back"
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,8 @@ class TimeTravel(CanvasScreen):
         if not self.travelling:
             first = "← looks back, " if self.snapshot and self.snapshot.goes_on else ""
             self._say(f"{first}Space plays at {speed_text(speed)}")
+        else:
+            self._say("")
 
     def _play_from(self, t: int) -> None:
         self._played_from = time.monotonic(), t

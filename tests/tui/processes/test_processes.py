@@ -286,7 +286,7 @@ def test_beside_means_no_process_is_as_busy_as_it_was_in_its_last_second(session
         (None, None, None)
     ] * 2
     assert all(each.gpu_bytes for each in processes)
-    why = "CPU and GPU shares are known only while it runs"
+    why = "CPU and GPU shares are of a moment while it ran: ← goes back"
     assert f"and 1 more: {why}" in unknown_rows(processes)[0]
     text = page_text(path, (120, 60))
     assert "── processes, as sampled last ─" in text
