@@ -19,7 +19,7 @@ from pathlib import Path
 
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import JSON
-from gpuwatch.core.processes import parents
+from gpuwatch.core.processes import identify, parents
 
 INSTALL = (
     "install it: sudo dnf install apptainer, sudo add-apt-repository ppa:apptainer/ppa && sudo apt "
@@ -126,7 +126,13 @@ def _stream(
     except NotAvailable as error:
         raise NotAvailable(f"{failing}: {_reason(lines) or error.message}") from error
     except BaseException:
-        _end(_children() - others)
+        engines = _children() - others
+        below = [found for pid in _below(engines) if (found := identify(pid)) is not None]
+        _end(engines)
+        for process in below:  # what the image's commands run outlives the engine
+            with contextlib.suppress(ProcessLookupError):
+                if process.alive():
+                    os.kill(process.pid, signal.SIGKILL)
         raise
 
 
@@ -136,6 +142,14 @@ def _children() -> set[int]:
         return {int(pid) for pid in _CHILDREN.read_text().split()}
     except OSError:
         return {pid for pid, parent in parents().items() if parent == os.getpid()}
+
+
+def _below(pids: set[int]) -> set[int]:
+    """All descendants of these processes."""
+    known, found = parents(), set(pids)
+    while more := {pid for pid, parent in known.items() if parent in found} - found:
+        found |= more
+    return found - pids
 
 
 def _end(pids: set[int]) -> None:

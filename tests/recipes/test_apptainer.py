@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.core.processes import start_time
 from tests.conftest import Cli
 
 from .conftest import put_package
@@ -107,15 +108,18 @@ def test_an_interrupted_build_leaves_nothing(
 ) -> None:
     root = tmp_path / "root"
     subprocess.run(["cp", "-a", str(nominal_root), str(root)], check=True)
-    put_package(root, "torch", "import time; print('preparing', flush=True); time.sleep(3600)\n")
+    program = "import os, time; print('preparing', os.getpid(), flush=True); time.sleep(3600)\n"
+    put_package(root, "torch", program)
     files = temporary()
     out = builder.home / "w.sif"
     started = builder.start("build", "apptainer", "--base", root, "--out", out)
     assert started.stderr is not None
-    assert any("preparing" in line for line in started.stderr)
+    line = next(line for line in started.stderr if "preparing" in line)
+    inside = start_time(int(line.split()[-1]))
     started.send_signal(number)
     assert started.wait(60) == 130
     assert not list(builder.home.glob("w.sif*"))
     assert temporary() <= files
     processes = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
     assert str(out) not in processes.stdout
+    assert inside is not None and start_time(int(line.split()[-1])) != inside

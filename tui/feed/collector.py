@@ -26,6 +26,7 @@ from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow, Processes
 from gpuwatch.tui.feed.alerts import ALERT_EVENTS, uses_no_gpu
+from gpuwatch.tui.feed.busiest import Busiest
 from gpuwatch.tui.feed.checks import HISTORY, Checks
 from gpuwatch.tui.feed.gauges import (
     LOSS,
@@ -42,7 +43,7 @@ from gpuwatch.tui.feed.gauges import (
 )
 from gpuwatch.tui.feed.log_lines import fold
 from gpuwatch.tui.feed.parts import parts_of, startup_phase, text
-from gpuwatch.tui.feed.processes import LiveProcesses, processes_of
+from gpuwatch.tui.feed.processes import LiveProcesses, processes_of, runs_here
 from gpuwatch.tui.feed.ranks import RankFeed
 from gpuwatch.tui.feed.samples import (
     NOTHING,
@@ -126,6 +127,7 @@ class Collector:
         self._no_gpu = reader.facts().get("host", {}).get("gpu.unavailable")
         self._processes = Processes((), ())
         self._live_processes = LiveProcesses()
+        self._busiest = Busiest()
         self._checks = Checks(reader, self._series, self._steps)
         self._checks.events.add(reader.events_of(ALERT_EVENTS, self._last_event))
         self._all_read = False
@@ -253,6 +255,8 @@ class Collector:
         processes = processes_of(self._processes, environment, t, ended=not state.live, began=began)
         if state.live and self._current is None:
             processes = self._live_processes.find(processes, self.meta)
+            if kind == "machine" and not used and runs_here(self.meta):
+                processes = self._busiest.find(t)
         unused = bool(used) and not any(used)
         phase = startup_phase(self.meta, state, t, stepped=self._steps.any, cuda=unused)
         alerts = self._checks.warnings(devices, t, live=state.live, processes=processes)

@@ -166,6 +166,12 @@ _Key = tuple[int, int | None, str | None]
 different, and its name when it changes: then its command line is read anew."""
 
 
+def runs_here(meta: Mapping[str, JSON]) -> bool:
+    """Whether the recorder of the session with this ``meta`` lives and sees the PIDs seen here."""
+    recorder = process_id(meta.get("recorder"))
+    return recorder is not None and recorder.alive() is True
+
+
 class LiveProcesses:
     """Finds the processes of a session in ``/proc``, and remembers what was found."""
 
@@ -180,10 +186,9 @@ class LiveProcesses:
         ``meta``: of the session. Of a recorder that has ended, or runs on another host or in
         another PID namespace, none does.
         """
-        recorder = process_id(meta.get("recorder"))
         base = mapping(meta.get("clock")).get("monotonic_ns")
         before, self._known = self._known, {}
-        if recorder is None or not isinstance(base, int) or not recorder.alive():
+        if not isinstance(base, int) or not runs_here(meta):
             return tuple(processes)
         found = []
         for process in processes:

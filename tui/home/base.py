@@ -17,6 +17,7 @@ from textual.css.scalar import Scalar
 from textual.widget import Widget
 from textual.widgets import DataTable, Footer, Input
 
+from gpuwatch.tui.feed.busiest import MOST
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.home.list import FIELDS, LINE_END, Edit
 from gpuwatch.tui.home.reading import SessionReading
@@ -151,7 +152,11 @@ class Home(SessionReading):
         most = self._most_foot[self.room] = max(self._most_foot.get(self.room, 0), len(foot))
         devices, space = self.state.devices, height - len(foot)
         shown = on_gpus(devices.processes, self.state.process_query) if devices else []
-        wanted = (2 + len(shown) if shown else 1) if devices is not None and devices.gpus else 0
+        wanted = 0
+        if devices is not None and devices.gpus:
+            wanted = 2 + len(shown) if shown else 1
+        elif devices is not None and not self.whose:  # as many all the time: nothing moves
+            wanted = 2 + MOST
         listed = 2 + len(self.state.items) if self.state.items else _EMPTY_LIST
         room = height - most  # the same for every row of the list: the graphs stand still
         top = self.top_rows(width, max(room // 2, room - wanted - listed))
@@ -178,13 +183,18 @@ class Home(SessionReading):
             if self._processes.has_focus:
                 self._table.focus()
         self._processes.can_focus = not short and self.state.edit is None
-        where = f"the GPUs of {self.whose}" if self.whose else "the GPUs"
+        kind = "the GPUs" if devices is None or devices.gpus else "the CPU"
+        where = f"{kind} of {self.whose}" if self.whose else kind
         none = f"no process on {where}"
         if query:
             none = f"no process matches {query}: Esc shows all"
         elif devices is not None and devices.untold:
             none = f"the processes on {where} are not known"
-        elif devices is None or any(gpu.value("hw.gpu.utilization") for gpu in devices.gpus):
+        elif (
+            devices is None
+            or not devices.gpus
+            or any(gpu.value("hw.gpu.utilization") for gpu in devices.gpus)
+        ):
             none = f"the processes on {where} are not known yet"  # they are told after the GPUs
         self._processes.put(shown)
         self._processes.fit(rows, where, query, none)

@@ -23,9 +23,9 @@ from gpuwatch.tui.widgets.canvas import Canvas, Scrolled
 from gpuwatch.tui.widgets.line import Line, fit, rule
 from gpuwatch.tui.widgets.process_rows import (
     ORDER_TEXT,
-    ORDERS,
     in_order,
     next_order,
+    order_title,
     shown_command,
     table_rows,
 )
@@ -236,7 +236,7 @@ class ProcessTable(Canvas, can_focus=True):
             room = width - len(many) - len("── ; press p ──")
             named = f"{fit(told, room)}; " if room > _LEAST_TOLD else ""
             return rule(f"{many}{named}press p", width)
-        title = f"processes on {self._where}  {ORDERS[self.order].title}"
+        title = f"processes on {self._where}  {order_title(self.processes, self.order)}"
         title += f"  /{self._query}" if self._query else ""
         title += f"  {len(self._marked)} marked" if self._marked else ""
         last = self.first + self._height - 2
@@ -305,12 +305,14 @@ class ProcessTable(Canvas, can_focus=True):
 
 
 def on_gpus(processes: Sequence[ProcessNow], query: str = "") -> list[ProcessNow]:
-    """The running processes on a GPU whose user, place or command has every word of ``query``."""
+    """The running processes on a GPU whose user, place or command has every word of ``query``;
+    of a machine without GPUs all."""
     words = query.casefold().split()
+    any_on_gpus = any(process.gpus for process in processes)
     return [
         process
         for process in processes
-        if process.gpus
+        if (process.gpus or not any_on_gpus)
         and process.running
         and all(word in _text(process).casefold() for word in words)
     ]

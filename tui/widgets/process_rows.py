@@ -40,24 +40,28 @@ ORDERS = (
     Order("PID", lambda process: process.pid, falling=False),
 )
 
+_BY_CPU = ORDERS[3]
 ORDER_TEXT = "sort by GPU memory, GPU time, bandwidth, CPU, memory, age, GPU, user, PID in turn"
 """What the key for it does."""
 
 
 def order_title(processes: Sequence[ProcessNow], order: int) -> str:
-    """What ``processes`` are sorted by: in a snapshot by memory, where none is on a GPU."""
-    on_gpus = order or any(process.gpus for process in processes)
-    return ORDERS[order].title if on_gpus else "by memory ↓"
+    """What ``processes`` are sorted by; see :func:`in_order`."""
+    if order or any(process.gpus for process in processes):
+        return ORDERS[order].title
+    return _BY_CPU.title if any(process.cores for process in processes) else "by memory ↓"
 
 
 def in_order(processes: Sequence[ProcessNow], order: int) -> list[ProcessNow]:
-    """Sorted by ``ORDERS[order]``; unknown values come last."""
-    key = ORDERS[order].key
+    """Sorted by ``ORDERS[order]``, where none is on a GPU first by CPU; of a run that is over in
+    the order of the snapshot, by memory. Unknown values come last."""
+    by_cpu = order_title(processes, order) == _BY_CPU.title
+    key = _BY_CPU.key if by_cpu else ORDERS[order].key
     if key is None:
         return list(processes)
     known = [process for process in processes if key(process) is not None]
     unknown = [process for process in processes if key(process) is None]
-    return sorted(known, key=key, reverse=ORDERS[order].falling) + unknown  # type: ignore[arg-type]
+    return sorted(known, key=key, reverse=by_cpu or ORDERS[order].falling) + unknown  # type: ignore[arg-type]
 
 
 def next_order(processes: Sequence[ProcessNow], order: int) -> int:

@@ -299,7 +299,7 @@ def test_the_foot_tells_note_tags_and_sentences_in_the_lines_there_are() -> None
     told = details(Item(study=noted), 60, 4)
     lines = ["".join(part for part, _ in row.spans()) for row in told]
     assert lines[0].startswith(" note nnn") and len(lines) == 4
-    assert lines[2] == " tags a b" and lines[3].startswith(" docker costs nothing")
+    assert lines[2] == " tags a b" and lines[3].startswith(" docker costs less")
     assert details(Item(study=noted), 60, 0) == []
 
 

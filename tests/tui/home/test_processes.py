@@ -225,3 +225,18 @@ async def test_a_mark_on_what_is_not_seen_to_run_here_says_so_and_marks_no_sessi
         await pilot.press("space")
         await shows(pilot, f"{NOT_HERE}: process 22")
         assert screen.state.marked == ()
+
+
+@pytest.mark.usefixtures("fake")
+async def test_without_a_gpu_those_that_use_the_cpu_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FAKE_GPUS", "0")
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        async with running(HomeScreen) as (_, pilot):
+            await shows(pilot, "processes on the CPU  by CPU ↓")
+            await shows(pilot, f"{busy.pid} ")
+    finally:
+        busy.kill()
+        busy.wait()

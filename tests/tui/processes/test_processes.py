@@ -213,7 +213,7 @@ async def test_without_a_gpu_the_first_order_is_named_by_what_it_sorts_by(sessio
     big = Made(50, "a", gpus=(), resident=5 * GIB)
     async with live(add(session(gpus=0), big, replace(big, pid=60, resident=GIB))) as (app, pilot):
         await pilot.press("p")
-        await shows(pilot, "by memory ↓")
+        await shows(pilot, "by CPU ↓")
         told = screen_text(app)
         assert (
             told.index("     50 ") < told.index("     60 ") and "GPU" not in told.split("user")[1]
