@@ -29,7 +29,7 @@ def parts_of(meta: Mapping[str, Any], steps: Steps, t: int) -> Iterator[Part]:
         return
     begun = float(first.t if first is not None else t)
     if first is not None and first.count == 1 and first.seconds:
-        begun = first.t - first.seconds[0] * NS
+        begun = first.t - (told("startup", "first_step_seconds") or first.seconds[0]) * NS
     # By the program's own clock: its line may be read only after the steps.
     started, base = told("started", "monotonic_ns"), told("clock", "monotonic_ns")
     imported = told("startup", "import_seconds")
