@@ -155,7 +155,7 @@ class Home(SessionReading):
         wanted = 0
         if devices is not None and devices.gpus:
             wanted = 2 + len(shown) if shown else 1
-        elif devices is not None and not self.whose:  # as many all the time: nothing moves
+        elif devices is not None and not self.whose and self.state.items:  # else see empty_rows
             wanted = 2 + MOST
         listed = 2 + len(self.state.items) if self.state.items else _EMPTY_LIST
         room = height - most  # the same for every row of the list: the graphs stand still

@@ -227,11 +227,11 @@ async def test_a_mark_on_what_is_not_seen_to_run_here_says_so_and_marks_no_sessi
         assert screen.state.marked == ()
 
 
-@pytest.mark.usefixtures("fake")
 async def test_without_a_gpu_those_that_use_the_cpu_are_told(
-    monkeypatch: pytest.MonkeyPatch,
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_GPUS", "0")
+    fake.list(entry(fake.folder / "a.gpuwatch"))
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         async with running(HomeScreen) as (_, pilot):
