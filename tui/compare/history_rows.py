@@ -33,6 +33,8 @@ _ENDS = 3
 """Columns at the right for the letters of lines that end close together."""
 _WARMUP = 0.1
 """Largest share of the width for the time before the first timed step."""
+_ENDS_OF_SCALES = (1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10)
+"""Times a power of ten; closer than those of a scale that grows: one that does not wastes less."""
 _OUTLIERS = 3.0
 """If the highest value is this many times the 98th percentile, the scale ignores it."""
 
@@ -213,7 +215,7 @@ def _scale(values: Sequence[float], view: View) -> tuple[float, float, bool]:
     if view.metric.unit == "1":
         return 0.0, max(1.0, nice(top)), cut_off
     low = min(0.0, -nice(-ordered[0])) if ordered[0] < 0 else 0.0
-    return low, nice(top), cut_off
+    return low, nice(top, _ENDS_OF_SCALES), cut_off
 
 
 def _title(

@@ -54,6 +54,7 @@ class CompareScreen(CanvasScreen):
         Binding("escape,q", "back", "back"),
         Binding("a", "whole", "all", tooltip="all figures"),
         Binding("a", "brief", "less", tooltip="only what differs"),
+        Binding("x", "across", "across", tooltip="judge other commands and devices, too, or not"),
         Binding("h", "histories", "histories", tooltip="histories of the runs"),
         Binding("k", "kernels", "kernels", tooltip="kernels of the profiles, with the difference"),
         Binding("e", "export", "export", tooltip="write the report: a page for a browser"),
@@ -85,11 +86,12 @@ class CompareScreen(CanvasScreen):
         self._study = folder if self.paths == sessions_in(folder) else None
         """The study's folder; checked now, because a run may start before the sessions are read."""
         self._beside = beside
-        self._how: dict[str, Any] = {
+        self._given: dict[str, Any] = {
             "margin": margin,
             "across_devices": across_devices,
             "across_commands": across_commands,
         }
+        self._how, self._crosses = self._given, False
         self.result: Answer | Trouble | None = None
         self._read = 0
         """Number of sessions whose samples are read."""
@@ -141,6 +143,7 @@ class CompareScreen(CanvasScreen):
             from gpuwatch.tui.compare.answer import column_of
 
             self._column = column_of(message.result, str(self._beside))
+        self.refresh_bindings()
         self.paint()
 
     def on_reading_failed(self, message: ReadingFailed) -> None:
@@ -218,7 +221,26 @@ class CompareScreen(CanvasScreen):
         self._say("")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return {"whole": not self._whole, "brief": self._whole}.get(action, True)
+        shown = {"whole": not self._whole, "brief": self._whole, "across": self._may_cross}
+        return shown.get(action, True)
+
+    @property
+    def _may_cross(self) -> bool:
+        """Whether a verdict is missing because commands or devices differ, or is there across."""
+        if self.result is None or isinstance(self.result, Trouble):
+            return False
+        told = (each.sentence for of in self.result.study.questions for each in of.contrasts)
+        return self._crosses or any("(--across-" in sentence for sentence in told)
+
+    def action_across(self) -> None:
+        self._crosses = not self._crosses
+        across = dict.fromkeys(("across_devices", "across_commands"), True)
+        self._how = {**self._given, **(across if self._crosses else {})}
+        self.result, self._read, self._sections = None, 0, None
+        self._reading.leave()
+        self._reading = Reading("compare", self, self._compare)
+        self._reading.start()
+        self._say("")
 
     def action_whole(self) -> None:
         self._whole, self._row = not self._whole, 0

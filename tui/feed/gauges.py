@@ -286,7 +286,9 @@ def _gauge(
     if sources.live or method is Method.UNAVAILABLE or (lost and not known):
         return gauge
     (start, end, period), covered = sources.period, None
-    if method is Method.COUNTED and period == "whole run" and sources.steps.timed_start is not None:
+    if method is Method.COUNTED and period == "whole run":
+        if sources.steps.timed_start is None:  # the start-up would be in it
+            return replace(gauge, reading=reading._replace(value=None, reason=NO_STEPS))
         start, end, period = *sources.steps.timed, "timed steps"  # too short for a sample's mean
     value = reading.value if reading.peak else history.mean(start, end)
     if lost:

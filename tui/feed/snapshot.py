@@ -210,6 +210,8 @@ class Work:
     """Why no rate is known now, though steps are left."""
     throughput: Reading = MISSING
     step_seconds: float | None = None
+    mean_seconds: float | None = None
+    """Mean of the same steps."""
     step_count: int = 0
     """Number of steps of the median."""
     loss: float | None = None

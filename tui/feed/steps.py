@@ -138,7 +138,8 @@ class WorkRate(StepHistory):
         if least:
             return super().mean(start, end, least)
         rows = self._steps.within(start, end)
-        if (start, end) == self._steps.timed and (timed := rows or self._steps.whole):
+        known = rows is not None or self._steps.whole is not None
+        if known and (start, end) == self._steps.timed and (timed := self._steps.timed_lines()):
             return self.of(timed)
         if rows is not None:
             near = [row for row in self._steps.recent if row.t >= start - 60 * NS]
@@ -429,7 +430,7 @@ class Steps:
         at_hand = self.complete or self.whole is not None
         if "result" not in meta or self._writers or not at_hand:
             return phase_shares(reversed(self._phased), meta)
-        timed = self._all_timed()
+        timed = self.timed_lines()
         found, (times, _) = phase_shares(timed, meta, most=inf), times_of(timed)
         if found is None or not times:
             return found
@@ -456,9 +457,10 @@ class Steps:
         silence = self.silence(t) if live else None
         durations: Sequence[float] = self._durations()
         if not live and not self._writers:
-            times, reason = times_of(self._all_timed())
+            times, reason = times_of(self.timed_lines())
             durations = times if reason is None else ()
         pace = median(durations) if durations else None
+        mean = sum(durations) / len(durations) if durations else None
         left = 0 if step is None or total is None else total - step
         known = live and last is not None and not warmup and left > 0
         return Work(
@@ -473,6 +475,7 @@ class Steps:
             if silence is None
             else Reading(None, Method.COUNTED, silence, "step lines"),
             step_seconds=pace,
+            mean_seconds=mean,
             step_count=len(durations),
             loss=self.newest_loss,
             no_loss=no_figure(meta, "loss"),
@@ -481,7 +484,7 @@ class Steps:
             dtype=_text(run.get("dtype")),
         )
 
-    def _all_timed(self) -> Sequence[StepLine]:
+    def timed_lines(self) -> Sequence[StepLine]:
         """The timed lines of a run that is over, as far as they were read."""
         if self.whole is not None:
             return self.whole
@@ -493,7 +496,7 @@ class Steps:
             return Reading(None, Method.UNAVAILABLE, NO_STEPS_YET)
         if self.doubt:
             return Reading(None, Method.UNAVAILABLE, self.doubt)
-        timed = [] if live else self._all_timed()
+        timed = [] if live else self.timed_lines()
         if not live and not timed:
             return Reading(None, Method.UNAVAILABLE, NO_STEPS)
         value = self.samples.of(timed) if timed else self.samples.last()

@@ -150,7 +150,8 @@ class Home(SessionReading):
             return
         foot = foot_rows(self.state, width, height)
         most = self._most_foot[self.room] = max(self._most_foot.get(self.room, 0), len(foot))
-        devices, space = self.state.devices, height - len(foot)
+        foot = [Line(width)] * (most - len(foot)) + foot  # so that nothing above it moves
+        devices, space = self.state.devices, height - most
         shown = on_gpus(devices.processes, self.state.process_query) if devices else []
         wanted = 0
         if devices is not None and devices.gpus:

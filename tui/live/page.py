@@ -244,7 +244,7 @@ def _device_title(snapshot: Snapshot, width: int) -> Line:
     if device is not None and on_gpu and (snapshot.off_gpus or device.row.used is False):
         row.add("  not used by this run", "warn")
     elif device is not None and device.row.used is None:
-        why = "its GPUs are known once CUDA starts" if snapshot.phase else UNKNOWN_GPUS
+        why = "perhaps not the run's: CUDA has not started" if snapshot.phase else UNKNOWN_GPUS
         row.add(f"  {why if len(why) + 2 <= row.left else 'GPUs not known'}", "muted")
     return row.end(zoom_text(snapshot, row.left), "muted")
 

@@ -88,7 +88,10 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     if work.throughput.method is not Method.UNAVAILABLE:
         name = "samples/s now" if snapshot.status.live else "samples/s"
         fields.add(name, samples_rate(work.throughput.value))
-    fields.add("median step", milliseconds(work.step_seconds))
+    step = milliseconds(work.step_seconds)
+    if work.step_seconds and abs((work.mean_seconds or 0.0) / work.step_seconds - 1) > _APART:
+        step += f", mean {milliseconds(work.mean_seconds)}"
+    fields.add("median step", step)
     if width >= 120 and work.step_count:
         fields.add("over", counted(work.step_count, "step"))
     if work.loss is not None:
@@ -220,6 +223,8 @@ def event_columns(events: Sequence[EventRow], t: int, shown: Window) -> frozense
     return frozenset(columns)
 
 
+_APART = 0.1
+"""Share of the median step from which on the mean stands beside it."""
 _PART, _MIXED = 6, "steps and evaluations"
 """Least columns of a part on average; below it steps and evaluations are one."""
 
@@ -309,9 +314,15 @@ def _bar(row: Line, parts: list[Phase], columns: int) -> Line:
 
 def _legend(parts: list[Phase], width: int) -> Line:
     """Pattern, name and share of each phase, or of the largest ones that fit."""
-    figures, room = [percent(share) for _, share, _, _ in parts], width + 2
-    keep = sorted(range(len(parts)), key=lambda at: -parts[at][1])
-    while keep and sum(5 + cell_len(parts[at][0] + figures[at]) for at in keep) > room:
+    keep, room = sorted(range(len(parts)), key=lambda at: -parts[at][1]), width + 2
+
+    def columns(figures: Sequence[str]) -> int:
+        return sum(5 + cell_len(parts[at][0] + figures[at]) for at in keep)
+
+    shares = [share for _, share, _, _ in parts]
+    figures, whole = list(map(percent, shares)), [percent(each, whole=True) for each in shares]
+    figures = whole if columns(whole) <= room < columns(figures) else figures
+    while keep and columns(figures) > room:
         keep.pop()
         room = width - 1
     row = Line(width)

@@ -188,6 +188,7 @@ def _steps(work: Work, shares: StepShares | None, width: int) -> list[Row]:
     over = counted(work.step_count, "timed step")
     figures: list[tuple[str, float | None, str, str | None, str]] = [
         ("median step", work.step_seconds, "s", untimed, over),
+        ("mean step", work.mean_seconds, "s", untimed, over),
         ("last loss", work.loss, "", why or work.no_loss, "step lines"),
     ]
     for name, share in shares.parts if shares else ():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 UNKNOWN = "—"
 NS = 1_000_000_000
@@ -252,12 +252,12 @@ def ratio(value: float | None) -> str:
     return f"×{value:.3f}" if 0.0995 < value < 9.9995 else f"×{significant(value)}"
 
 
-def nice(value: float) -> float:
-    """The smallest of 1, 2 or 5 times a power of ten that is at least ``value``."""
+def nice(value: float, factors: Sequence[float] = (1, 2, 5, 10)) -> float:
+    """The smallest of ``factors`` times a power of ten that is at least ``value``."""
     if value <= 0 or not math.isfinite(value):
         return 1.0
     power: float = 10.0 ** math.floor(math.log10(value))
-    for factor in (1.0, 2.0, 5.0, 10.0):
+    for factor in factors:
         if value <= factor * power * (1 + 1e-9):
             return factor * power
     return 10.0 * power

@@ -189,7 +189,7 @@ OWN = {
     ),
     "plain": ProgressLines(
         program="`step 10 loss 0.5`",
-        figures="each tells a loss as the program prints it, of a step or a mean, and no step",
+        figures="each tells the loss of a step or a mean",
         read=plain,
     ),
 }

@@ -434,3 +434,32 @@ def test_the_baseline_of_the_verdicts_stays_beside_the_run_that_was_asked_for(
     shown = sections(found.whole, 62, column)
     headings = [texts(list(each.heading)) for each in shown if each.left_out == (1, 0)]
     assert ["docker", "apptainer"] in [" ".join(each).split() for each in headings]
+
+
+async def test_x_judges_across_commands_where_that_is_why_there_is_no_verdict(
+    session: Make,
+) -> None:
+    program = {"name": "train.py", "kind": "command", "parameters": {}}
+    paths = [
+        session(
+            f"0{steps}",
+            kind="command",
+            meta={
+                **finished(),
+                "workload": {**program, "arguments": ["train.py", str(steps)]},
+                "launch": {"t": 0, "command": ["python3", "train.py", str(steps)]},
+            },
+            alive=False,
+        )
+        for steps in (1, 2)
+    ]
+    async with running(lambda: CompareScreen(paths)) as (app, pilot):
+        await shows(pilot, "different command")
+        await pilot.press("x")
+        await shows(pilot, "NO VERDICT")
+        assert "different command" not in screen_text(app)
+        await pilot.press("x")
+        await shows(pilot, "different command")
+    async with running(lambda: CompareScreen(many(session, 2))) as (app, pilot):
+        await shows(pilot, "env1")
+        assert "across" not in screen_text(app), "only where it changes something"

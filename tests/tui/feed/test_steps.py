@@ -129,6 +129,31 @@ def test_the_time_left_counts_evaluations_where_the_steps_tell_them(tmp_path: Pa
     assert time_left(100, None, rows[:1]) is None
 
 
+def test_a_warm_up_line_that_ends_after_the_first_timed_step_began_is_no_timed_one(
+    tmp_path: Path,
+) -> None:
+    steps = told(1)
+    steps[0].update(warmup=True, monotonic_ns=steps[0]["monotonic_ns"] + SECOND // 10)
+    for line in steps[1:]:  # a gap before the first timed step would be in the rate
+        line["monotonic_ns"] += SECOND // 20
+    path = sessions.record(tmp_path / "a.gpuwatch", steps=steps)
+    with SessionReader(path) as reader:
+        summary = summarise(reader)
+    found = flops(snapshot_of(path, View())).reading
+    assert found.value == pytest.approx(summary.efficiency.flop_rate.value)
+
+
+def test_a_mean_far_from_the_median_stands_beside_it(tmp_path: Path) -> None:
+    def shown(seconds: float) -> str:
+        steps = told(1)
+        steps[10]["seconds"] = seconds
+        found = snapshot(tmp_path / f"{seconds}.gpuwatch", steps)
+        return " ".join(text for row in workload_rows(found, 120, 0) for text, _ in row.spans())
+
+    assert "mean" not in shown(0.6)
+    assert "500 ms, mean 575 ms" in shown(2.0)
+
+
 def test_a_loss_that_is_no_number_any_more_is_a_warning(tmp_path: Path) -> None:
     steps = told(1)
     assert not snapshot(tmp_path / "a.gpuwatch", steps).alerts

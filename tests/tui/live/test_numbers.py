@@ -116,7 +116,7 @@ def test_of_a_run_that_goes_on_a_lost_bound_is_unavailable_and_its_history_stays
 
 async def test_the_page_is_of_now_and_says_of_when_it_is(session: Make) -> None:
     path = session()
-    async with live(path, (100, 22)) as (app, pilot):
+    async with live(path, (100, 24)) as (app, pilot):
         await pilot.press("i")
         await shows(pilot, "every number at 1:30 ")
         await pilot.press("down", "down")

@@ -247,7 +247,8 @@ class Intake:
             self._scores.clear()
             return [event(t, "progress-lines", f"no further loss or accuracy is read: {reason}")]
         self._scores.append((t, step))
-        text = f"loss and accuracy are {self._progress.source}; each stands where its line was read"
+        what = "the loss is" if step.acc1 is None else "loss and accuracy are"
+        text = f"{what} {self._progress.source}; each stands where its line was read"
         return [event(t, "progress-lines", text)] if first else []
 
     def hold_progress(self) -> None:
