@@ -67,6 +67,10 @@ OPEN_ROWS = 45
 _LARGEST_SEED = 9999
 
 
+_HELD = 0.05
+"""Share of a GPU's memory from which on an idle GPU is not free."""
+
+
 class NewRunScreen(WidgetScreen):
     """Asks what to run and where, shows the plan, and starts it."""
 
@@ -369,7 +373,8 @@ class NewRunScreen(WidgetScreen):
                 use = now.value("hw.gpu.utilization")
                 text = now.memory
                 if use is not None:
-                    text += ", idle" if use == 0 else f", {percent(use)} busy"
+                    rest = "idle" if (now.memory_share or 0) < _HELD else "its memory held, idle"
+                    text += f", {rest}" if use == 0 else f", {percent(use)} busy"
                 uses[gpu.choice] = (use or 0) + (now.memory_share or 0)
             label = Content(f"{gpu.choice}  {gpu.name}  {text}")
             self._gpus[gpu.choice] = PlainCheckbox(label, True, compact=True)

@@ -221,5 +221,7 @@ def _no_counters(meta: Mapping[str, JSON]) -> list[str]:
 
 
 def _sentence(row: EventRow) -> str:
+    if row.kind == "progress-lines":  # of all of the run; without a time alike for all runs
+        return row.text
     device = f"{row.device}: " if row.device else ""
     return f"{device}{row.text} (at {row.t / 1e9:.1f} s)"

@@ -41,6 +41,8 @@ from gpuwatch.report.document.origin import started
 from gpuwatch.report.document.quantities import quantity_table
 from gpuwatch.session.reading.status import State
 
+_APART = 0.1
+"""Share of the median step from which on its mean stands beside it."""
 _UNSTEADY = (("steps", "step time, median"), ("steps", "step time, mean"))
 _FIRST = (
     ("steps", STEADY),
@@ -136,9 +138,12 @@ def short(
     (end,) = _ends(compared, [""])
     identity = ["; ".join(filter(None, (end, _how(session)))), *_given(compared)]
     error = units.give_or_take(of.energy.gpu_per_step.error)
+    median, mean = session.steps.median_seconds, session.steps.mean_seconds
+    apart = median and mean and abs(mean / median - 1) > _APART
+    beside = f" (mean {units.quantity(mean, 's')})" if apart else ""
     first = [
         ("MFU {}", of.mfu.value, "1"),
-        ("step time {}, median", session.steps.median_seconds, "s"),
+        (f"step time {{}}, median{beside}", median, "s"),
         (f"{{}}{error} a step", of.energy.gpu_per_step.value, "J"),
     ]
     told = [text.format(units.quantity(value, unit)) for text, value, unit in first if value]
