@@ -126,11 +126,12 @@ def _curves(series: Series, view: View) -> list[Curve]:
 def _stretch(series: Sequence[Series], view: View) -> tuple[float, float]:
     """Start and end of the axis: from the warm-up, at most a tenth of the width, to the last step,
     or value where a run has no steps; of a cell to the end of its shortest run."""
-    runs = [run for each in series for run in each.runs if view.metric.key in run.curves]
+    shown = [[run for run in each.runs if view.metric.key in run.curves] for each in series]
+    runs = [run for of in shown for run in of]
     by = STEP_TIME if all(STEP_TIME in run.curves for run in runs) else view.metric.key
     firsts, ends = [0.0], [10.0 if view.by_step else 0.1]
-    for each in series:
-        of_runs = [_along(run.curves[by], view) for run in each.runs if run in runs]
+    for of in shown:
+        of_runs = [_along(run.curves[by], view) for run in of]
         known = [[place for place in places if place is not None] for places in of_runs]
         firsts += [places[0] for places in known if places]
         ends += [min(places[-1] for places in known if places)] if any(known) else []

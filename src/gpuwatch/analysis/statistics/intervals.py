@@ -169,9 +169,11 @@ def middle(values: Sequence[float]) -> float | None:
     of two is the change that is estimated; the median where a value is not above zero."""
     if not values or min(values) <= 0:
         return float(np.quantile(values, 0.5)) if values else None
-    ordered = np.sort(np.log(values) - math.log(values[0]))  # equal values stay what they are
-    cut = ordered.size // _TRIMMED
-    return values[0] * math.exp(ordered[cut : ordered.size - cut].mean())
+    cut = len(values) // _TRIMMED
+    kept = sorted(values)[cut : len(values) - cut]
+    if kept[0] == kept[-1]:
+        return kept[0]  # to the last digit
+    return math.exp(sum(map(math.log, kept)) / len(kept))
 
 
 def interval(log_ratios: Sequence[float], level: float = 0.95) -> Interval | None:
