@@ -265,12 +265,21 @@ def test_of_several_parameters_each_that_two_groups_have_is_a_question(tmp_path:
 
 def test_different_workloads_are_never_a_ratio(tmp_path: Path) -> None:
     paths = [
-        *runs(tmp_path / "a", SECONDS, count=2),
-        *runs(tmp_path / "b", SECONDS, count=2, start=START + 86400, workload="alexnet"),
+        *runs(tmp_path / "a", SECONDS, count=3),
+        *runs(tmp_path / "b", SECONDS, count=3, start=START + 86400, workload="alexnet"),
     ]
     result = read_sessions(paths)
     assert [question.contrasts for question in result.questions] == [(), ()]
     assert result.notes == ("nothing to compare: resnet50, alexnet are different workloads",)
+
+
+def test_a_few_runs_of_several_programs_stand_side_by_side(tmp_path: Path) -> None:
+    paths = [
+        *runs(tmp_path / "a", SECONDS, count=2),
+        *runs(tmp_path / "b", SECONDS, count=1, start=START + 86400, workload="alexnet"),
+    ]
+    result = read_sessions(paths)
+    assert [[len(cell.runs) for cell in of.cells] for of in result.questions] == [[1, 1], [1]]
 
 
 def test_several_runs_of_one_environment_are_not_called_one_without_another(tmp_path: Path) -> None:

@@ -227,7 +227,8 @@ def grouped_cases(
 
     A group with unique parameters joins the first case of its workload if that has no group of its
     environment, device and study: the comparison was probably intended, and the verdict names the
-    difference. A few sessions that are all of one group are groups of their own.
+    difference. A few sessions that are all of one group, or of several programs, are groups of
+    their own: all of them stand side by side.
     """
     parameters = _parameters(reads)
     keys = {
@@ -235,7 +236,7 @@ def grouped_cases(
         for read in reads
     }
     few = len(reads) <= FEW and not any(read.warm_up for read in reads)
-    apart = few and len(set(keys.values())) == 1
+    apart = few and (len(set(keys.values())) == 1 or len(set(map(_workload, reads))) > 1)
     by_workload: dict[str, dict[str, list[Read]]] = {}
     of_commands: dict[str, list[Read]] = {}
     for read in reads:
