@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import pwd
 import time
 from contextlib import suppress
 from pathlib import Path
 
 from gpuwatch.core.live_process import command_line, command_text
 from gpuwatch.core.units import NS
+from gpuwatch.core.users import USERS, uid_of
 from gpuwatch.tui.feed.processes import ProcessNow
 
 _FIRST_SECONDS, _SECONDS = 0.5, 2.0
@@ -72,18 +72,15 @@ class Busiest:
         pid, start = key
         try:
             comm = (self._proc / str(pid) / "comm").read_text(errors="replace").strip()
-            uid = (self._proc / str(pid)).stat().st_uid
+            uid = uid_of((self._proc / str(pid) / "status").read_bytes())
         except OSError:
             return None
         words = command_line(pid, start)
-        user = str(uid)
-        with suppress(KeyError):
-            user = pwd.getpwuid(uid).pw_name
         age = since_boot - start / _TICKS
         return ProcessNow(
             pid=pid,
             name=comm,
-            user=user,
+            user=None if uid is None else USERS.name(uid),
             owned=None,
             place=None,
             gpus=(),

@@ -267,7 +267,7 @@ def _no_count_reason(sources: Sources, what: str) -> str:
         return "no workload: FLOP are counted from its steps"
     if not sources.steps.any:
         if sources.live and mapping(sources.meta.get("waiting")).get("for") == "own lines":
-            return "the first steps are not told yet"
+            return "figures follow in some seconds"
         return NO_STEPS_YET if sources.live else NO_STEPS  # why stands with the workload
     if sources.unused:
         return "the run does not use this GPU"

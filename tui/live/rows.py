@@ -10,7 +10,7 @@ from itertools import groupby
 
 from rich.cells import cell_len
 
-from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
+from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET, far_mean
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
@@ -89,8 +89,8 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
         name = "samples/s now" if snapshot.status.live else "samples/s"
         fields.add(name, samples_rate(work.throughput.value))
     step = milliseconds(work.step_seconds)
-    if work.step_seconds and abs((work.mean_seconds or 0.0) / work.step_seconds - 1) > _APART:
-        step += f", mean {milliseconds(work.mean_seconds)}"
+    if (mean := far_mean(work.step_seconds, work.mean_seconds)) is not None:
+        step += f", mean {milliseconds(mean)}"
     fields.add("median step", step)
     if width >= 120 and work.step_count:
         fields.add("over", counted(work.step_count, "step"))
@@ -223,8 +223,6 @@ def event_columns(events: Sequence[EventRow], t: int, shown: Window) -> frozense
     return frozenset(columns)
 
 
-_APART = 0.1
-"""Share of the median step from which on the mean stands beside it."""
 _PART, _MIXED = 6, "steps and evaluations"
 """Least columns of a part on average; below it steps and evaluations are one."""
 

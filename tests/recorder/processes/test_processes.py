@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.core.users import USERS
 from gpuwatch.recorder.processes.watch import (
     EVERY_SECONDS,
     LISTS_SECONDS,
@@ -23,7 +24,6 @@ from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
 from gpuwatch.session.writing.statements import Row
 from gpuwatch.telemetry.nvml.errors import Unavailable
-from gpuwatch.telemetry.process.identity import USERS
 from gpuwatch.telemetry.process.workload import WorkloadSource
 from tests.conftest import Cli
 from tests.fake_nvml import NOT_SUPPORTED, FakeDriver

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.telemetry.process.identity import Users, identify, place_of, with_user_name
+from gpuwatch.core.users import Users
+from gpuwatch.telemetry.process.identity import identify, place_of, with_user_name
 from tests.waiting import until
 
 ID = "3f2a9c1b4d5e" + "0" * 52
@@ -120,7 +121,7 @@ def test_a_directory_that_does_not_answer_holds_nobody_up(monkeypatch: pytest.Mo
     users = Users(look_up)
     told = identify(os.getpid(), users=users)
     # None of a hundred more users is waited for.
-    monkeypatch.setattr("gpuwatch.telemetry.process.identity._PATIENCE", 3600)
+    monkeypatch.setattr("gpuwatch.core.users._PATIENCE", 3600)
     assert [users.name(uid) for uid in range(5001, 5101)] == [f"uid {n}" for n in range(5001, 5101)]
     assert told.user == f"uid {os.getuid()}" and told.reason is None
     assert with_user_name(told, users) is told

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from gpuwatch.core.errors import NO_THREAD
-from gpuwatch.telemetry.process.identity import Users
+from gpuwatch.core.users import Users
 from tests.waiting import until
 
 _MORE_THAN_THERE_IS = 1 << 46

@@ -223,7 +223,7 @@ def _value(read: Read, metric: str, *, alone: bool) -> tuple[float | None, str |
     stopped = status.state is not State.FINISHED
     described = alone and status.state is State.STOPPED
     if not (ended_as_asked(read.summary) or described) or (stopped and metric == WHOLE_RUN):
-        end = read.summary.end
+        end = read.summary.end  # in few words, or what the status says more of
         return None, clean(status.text if status.text.startswith(end) else end, _LONGEST_REASON)
     if metric == STEP_TIME:
         return read.steady.seconds, read.steady.reason

@@ -11,6 +11,8 @@ from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
 from gpuwatch.session.rows import StepBucket
 
+_FAR = 0.1
+"""Share of a median from which on the mean is far."""
 NO_STEPS = "no timed step was reported"
 NO_STEPS_YET = "no steps yet"
 NO_FULL_STEP = "no full step was reported"
@@ -92,6 +94,11 @@ def arrived(meta: Mapping[str, JSON], lines: Iterable[StepLine]) -> bool:
 def ends_told(meta: Mapping[str, JSON]) -> bool:
     """Whether the workload tells when its steps end."""
     return meta.get("step_ends") == "told"
+
+
+def far_mean(median: float | None, mean: float | None) -> float | None:
+    """The mean step time where it is over a tenth off the median: it stands beside it then."""
+    return mean if median and mean and abs(mean / median - 1) > _FAR else None
 
 
 def times_of(timed: Sequence[StepLine]) -> tuple[array[float], str | None]:

@@ -155,11 +155,11 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
             over -= 1
         if over <= 0:
             break
-    last = columns - sum(widths[:-1]) - 2 * (len(widths) - 1)
+    room = columns - sum(widths[:-1]) - 2 * (len(widths) - 1)
     wanted = min(_WHOLE, max(len(row[-1]) for row in cells))
-    while last < wanted and (widest := max(widths[1:-1], default=0)) > _ENOUGH:
+    while room < wanted and (widest := max(widths[1:-1], default=0)) > _ENOUGH:
         widths[widths.index(widest, 1)] -= 1
-        last += 1
+        room += 1
     cells = [
         [cut(first, widths[0], behind=15), *map(cut, others, widths[1:]), last]
         for first, *others, last in cells

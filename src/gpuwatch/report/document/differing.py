@@ -71,7 +71,7 @@ def of_question(question: Question) -> Section:
     """What differs between the cells of ``question``."""
     labels = [cell.label for cell in question.cells]
     several = any(len(cell.judged) > 1 for cell in question.cells)
-    told = "values are geometric means of runs" if several else _SINGLE
+    told = "values are geometric means of runs, medians where one is 0" if several else _SINGLE
     verdicts = {each.other: each.verdict for each in question.contrasts}
     every = range(len(labels))
     return _differing(question.table, question.baseline, labels, told, verdicts, places=every)

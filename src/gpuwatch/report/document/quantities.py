@@ -44,7 +44,8 @@ def cells(question: Question) -> Section:
     """One row per quantity: means and ratios, with the range of the runs below."""
     if not question.table:
         return Section("what was measured", ())
-    told = "geometric means over the judged runs that gave a value, and their range where it shows"
+    told = "geometric means over the judged runs that gave a value, medians where one is 0, and "
+    told += "their range where it shows"
     told += f"; {badge_legend(question.table) or 'all measured'}"
     legend = [told, *change_legend(question.table, question.baseline)]
     labels = [cell.label for cell in question.cells]

@@ -25,7 +25,7 @@ from gpuwatch.analysis.comparison.side_by_side import (
     used_gpus,
 )
 from gpuwatch.analysis.hardware.mfu import MFU
-from gpuwatch.analysis.samples.step_lines import other_phase
+from gpuwatch.analysis.samples.step_lines import far_mean, other_phase
 from gpuwatch.analysis.summary.identity import device_names, session_title, sound
 from gpuwatch.analysis.summary.load import sampled
 from gpuwatch.analysis.summary.missing import missing_notes
@@ -41,8 +41,6 @@ from gpuwatch.report.document.origin import started
 from gpuwatch.report.document.quantities import quantity_table
 from gpuwatch.session.reading.status import State
 
-_APART = 0.1
-"""Share of the median step from which on its mean stands beside it."""
 _UNSTEADY = (("steps", "step time, median"), ("steps", "step time, mean"))
 _FIRST = (
     ("steps", STEADY),
@@ -138,9 +136,9 @@ def short(
     (end,) = _ends(compared, [""])
     identity = ["; ".join(filter(None, (end, _how(session)))), *_given(compared)]
     error = units.give_or_take(of.energy.gpu_per_step.error)
-    median, mean = session.steps.median_seconds, session.steps.mean_seconds
-    apart = median and mean and abs(mean / median - 1) > _APART
-    beside = f" (mean {units.quantity(mean, 's')})" if apart else ""
+    median = session.steps.median_seconds
+    mean = far_mean(median, session.steps.mean_seconds)
+    beside = "" if mean is None else f" (mean {units.quantity(mean, 's')})"
     first = [
         ("MFU {}", of.mfu.value, "1"),
         (f"step time {{}}, median{beside}", median, "s"),

@@ -3,61 +3,12 @@
 from __future__ import annotations
 
 import os
-import pwd
 import re
-import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
-
-# A directory service can take seconds to tell a name, and no caller waits for it.
-_PATIENCE = 0.1
-"""Seconds; local files answer much faster. Only one look-up is waited for this long."""
-_MOST = 256
-"""Maximum number of looked-up users; beyond it the number stands for the name."""
-
-
-def _from_the_system(uid: int) -> str:
-    return pwd.getpwuid(uid).pw_name
-
-
-class Users:
-    """Looks up names, each on its own thread, which may hang without harm."""
-
-    def __init__(self, look_up: Callable[[int], str] = _from_the_system) -> None:
-        self._look_up = look_up
-        self._known: dict[int, str] = {}
-        """Name by number; ``uid 1234`` until the name is known, or without one."""
-        self._slow = False
-
-    def name(self, uid: int) -> str:
-        """The name of a user; ``uid 1234`` while it is unknown, or without one."""
-        if uid not in self._known:
-            if len(self._known) == _MOST:
-                return f"uid {uid}"
-            thread = threading.Thread(target=self._ask, args=(uid,), name="user", daemon=True)
-            self._known[uid] = f"uid {uid}"
-            try:
-                thread.start()
-            except RuntimeError:  # no thread available now
-                return self._known.pop(uid)
-            if not self._slow:
-                thread.join(_PATIENCE)
-                self._slow = thread.is_alive()
-        return self._known[uid]
-
-    def _ask(self, uid: int) -> None:
-        try:
-            self._known[uid] = self._look_up(uid)
-        except (KeyError, OSError, OverflowError):
-            return
-
-
-USERS = Users()
-"""The users of this machine."""
-
+from gpuwatch.core.users import USERS, Users, uid_of
 
 _CONTAINERS = (
     (re.compile(r"docker[-/]([0-9a-f]{12})[0-9a-f]{52}"), "docker {}"),
@@ -102,7 +53,7 @@ def identify(pid: int, proc: Path = Path("/proc"), users: Users = USERS) -> Proc
         )
     name = program.decode("utf-8", "replace").strip()
     words = (_read(folder / "cmdline") or b"").split(b"\0")
-    uid = _uid(_read(folder / "status") or b"")
+    uid = uid_of(_read(folder / "status") or b"")
     user = None if uid is None else users.name(uid)
     place = place_of((_read(folder / "cgroup") or b"").decode("utf-8", "replace"))
     reason = None if user is not None else "/proc/PID/status does not show its user"
@@ -151,14 +102,6 @@ def _script(words: list[bytes]) -> str | None:
         if flag[1] == "m":
             return f"{program} -m {value}"
     return program
-
-
-def _uid(status: bytes) -> int | None:
-    """The real user's number; the folder's owner would be root if a process is not dumpable."""
-    for line in status.split(b"\n"):
-        if line.startswith(b"Uid:"):
-            return int(line.split()[1])
-    return None
 
 
 def _read(path: Path) -> bytes | None:
