@@ -19,6 +19,7 @@ COMMON = {
     "gpuwatch.core.processes",
     "gpuwatch.core.parent_death",
     "gpuwatch.core.units",
+    "gpuwatch.core.users",
 }
 
 
