@@ -41,7 +41,7 @@ from gpuwatch.tui.feed.gauges import (
     period_of,
     picked_of,
 )
-from gpuwatch.tui.feed.log_lines import fold
+from gpuwatch.tui.feed.log_lines import Count, count_up, fold
 from gpuwatch.tui.feed.parts import parts_of, startup_phase, text
 from gpuwatch.tui.feed.processes import LiveProcesses, processes_of, runs_here
 from gpuwatch.tui.feed.ranks import RankFeed
@@ -111,6 +111,7 @@ class Collector:
         """Readings of unavailable channels by id, until a channel changes."""
         self._devices: tuple[DeviceRow, ...] = ()
         self._log: dict[int | str, LogRow] = {}
+        self._counts: dict[int, Count] = {}
         self._last_log = reader.last_log() - _MAX_LOG_LINES
         self._events: deque[EventRow] = deque(maxlen=_MAX_EVENTS)
         self._last_event = reader.last_event() - _MAX_EVENTS
@@ -155,6 +156,8 @@ class Collector:
         self._checks.update(self.meta, self._devices)
         while lines := self.reader.log(self._last_log):
             fold(self._log, lines)
+            for line in lines:
+                count_up(self._counts, line)
             self._last_log = lines[-1].n
         for key in [*self._log][:-_MAX_LOG_LINES]:
             del self._log[key]
@@ -285,6 +288,7 @@ class Collector:
             window=shown,
             work=work,
             log=tuple(self._log.values()),
+            printed=self._printed(t) if state.live and self._current is None else None,
             event=self._events[-1] if self._events else None,
             no_gpu=None if self._no_gpu is None else str(self._no_gpu),
             phase=phase,
@@ -317,6 +321,12 @@ class Collector:
             replay=moment,
             view=view,
         )
+
+    def _printed(self, t: int) -> tuple[Count, float] | None:
+        """Of the counts that the program prints the one that ends last, and in how many seconds."""
+        left = [(each, each.seconds_left(t)) for each in self._counts.values()]
+        known = [(each, seconds) for each, seconds in left if seconds is not None]
+        return max(known, key=lambda one: one[1], default=None)
 
     def _bound(self, t: int, over: Period | None, *, live: bool) -> str:
         """The sentence of ``gpuwatch show`` on what bounds the run that was over at ``t`` (ns); of

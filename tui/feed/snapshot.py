@@ -19,6 +19,7 @@ from gpuwatch.session.reading.status import Status
 from gpuwatch.session.rows import DeviceRow, EventRow, LogRow
 from gpuwatch.session.study.progress import Following, StudyPosition
 from gpuwatch.session.study.summary import Contrast
+from gpuwatch.tui.feed.log_lines import Count
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.samples import Window
 
@@ -380,6 +381,8 @@ class Snapshot:
     window: Window
     work: Work | None
     log: tuple[LogRow, ...]
+    printed: tuple[Count, float] | None
+    """The count that a live program prints, and the seconds until its total."""
     event: EventRow | None
     """The last event at ``t``."""
     elsewhere: str = ""

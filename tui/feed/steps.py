@@ -194,9 +194,9 @@ class StepFigure(StepHistory):
         return sum(value * count for value, count in known) / steps if steps else None
 
     def _of_recent(self, view: Window) -> list[float | None]:
-        times = [row.t for row in self._steps.recent]
-        values = list(map(self._figure, self._steps.recent))
-        return column_means(times, values, view, self._steps.pause)
+        told = [(row.t, v) for row in self._steps.recent if (v := self._figure(row)) is not None]
+        times = [t for t, _ in told]
+        return column_means(times, [value for _, value in told], view, _pause(times))
 
 
 class Steps:
@@ -311,14 +311,6 @@ class Steps:
             return ""
         since = "" if self._lost_at is None else f" since step {self._lost_at:,}"
         return f"the loss is {self.newest_loss:g}{since}"
-
-    @property
-    def pause(self) -> float:
-        """Mean seconds between two step lines, over the newest ones."""
-        if len(self.recent) < 2:
-            return 1.0
-        pauses = min(len(self.recent) - 1, 16)
-        return max(0.0, (self.recent[-1].t - self.recent[-1 - pauses].t) / NS / pauses)
 
     def update(self, meta: Mapping[str, Any]) -> None:
         """Read new step lines; all again once they turn out to be something else."""
@@ -569,6 +561,14 @@ def phase_shares(
 def _spans(before: StepRow | None, rows: Sequence[StepRow]) -> list[Span]:
     """The time that each of these step lines covers; ``before``: the line before them."""
     return intervals(rows) if before is None else intervals([before, *rows])[1:]
+
+
+def _pause(times: Sequence[int]) -> float:
+    """Mean seconds between two lines, over the newest ones of these ends in nanoseconds."""
+    if len(times) < 2:
+        return 1.0
+    pauses = min(len(times) - 1, 16)
+    return max(0.0, (times[-1] - times[-1 - pauses]) / NS / pauses)
 
 
 def _loss(row: StepRow) -> float | None:

@@ -193,7 +193,7 @@ def _frame(
         head.add(f", the run uses {used or 'none'}", "text")
     head.end(zoom_text(snapshot, head.left), "muted")
     bottom = event_rows(snapshot, options, width, 1)
-    if snapshot.work is not None and (snapshot.work.reports or snapshot.phase):
+    if snapshot.work is not None and (snapshot.work.reports or snapshot.phase or snapshot.printed):
         bottom = [progress_row(snapshot, snapshot.work, width), *bottom]
     return [*top, head], bottom, bar
 

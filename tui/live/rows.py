@@ -69,7 +69,7 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     parts = [f"batch {work.batch_size}" if work.batch_size else None, work.dtype, work.model]
     title = "  ".join(["workload", *(clean(part) for part in parts if part)])
     rows = [rule(title, width)]
-    if work.reports or snapshot.phase:
+    if work.reports or snapshot.phase or snapshot.printed:
         rows.append(progress_row(snapshot, work, width))
     if not work.reports:
         if snapshot.imported:
@@ -144,25 +144,29 @@ def bound_rows(text: str, width: int, most: int) -> list[Line]:
 
 
 def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
-    """Step, total, bar, share and time left."""
+    """Step, total, bar, share and time left; without a total those of the count in its output."""
     row = Line(width).add(" ")
-    if work.step is None:
-        row.add("step ", "muted").add(UNKNOWN, "muted").add("  ")
-        row.add(snapshot.phase or "of several processes", "muted")
+    done, total, left, printed = work.step, work.total, work.eta_seconds, snapshot.printed
+    if done is not None:
+        row.add("warm-up step " if work.warmup else "step ", "muted").add(f"{done:,}", "strong")
+    elif work.reports or snapshot.phase:
+        row.add(f"step {UNKNOWN}  {snapshot.phase or 'of several processes'}", "muted")
+        total = None
+    if total is None and printed is not None:
+        count, left = printed
+        done, total = count.done, count.total
+        row.add("  printed " if row.used > 1 else "printed ", "muted").add(f"{done:,}", "strong")
+    if total is None or done is None:
         return row
-    name = "warm-up step " if work.warmup else "step "
-    row.add(name, "muted").add(f"{work.step:,}", "strong")
-    if work.total is None:
-        return row
-    row.add(f"/{work.total:,}  ", "text")
-    share = min(1.0, work.step / work.total)
+    row.add(f"/{total:,}  ", "text")
+    share = min(1.0, done / total)
     tail = Line(width).add(f" {percent(share):>6}", "strong")
-    if snapshot.phase:
+    if work.step is not None and snapshot.phase:
         tail.add(f"  {snapshot.phase}", "muted")
     elif work.silence is not None:
         tail.add(f"  {work.silence}", "warn")
-    elif work.eta_seconds is not None:
-        tail.add("  ETA ", "muted").add(clock_time(work.eta_seconds), "strong")
+    elif left is not None:
+        tail.add("  ETA ", "muted").add(clock_time(left), "strong")
     tail.add(" ")
     return row.bar(share, max(5, row.left - tail.used), "progress").join(tail)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,6 +72,18 @@ def test_a_loss_that_falls_by_far_has_a_logarithmic_scale(session: Make) -> None
     assert (newest.title, newest.floor, newest.scale) == ("Loss", 0, 0.1)
     rows = texts(gauge_rows(whole, 6, 80))
     assert " 2┤" in rows[0] and "0.01┤" in rows[-1]
+
+
+def test_between_two_printed_losses_the_graph_has_no_gaps(session: Make) -> None:
+    path = session(alive=False)
+    with closing(sqlite3.connect(path)) as file, file:  # every 1.5 s, in columns of 1 s
+        file.execute("UPDATE step SET loss = NULL WHERE rowid % 15")
+        file.execute("UPDATE step SET loss = NULL WHERE t BETWEEN 40e9 AND 60e9")
+    history = picked(path, "loss", seconds=60, columns=60).history
+    known = [value is not None for value in history]
+    pause = (known.index(False), len(known) - known[::-1].index(False))
+    assert 15 < pause[1] - pause[0] < 25  # twenty seconds without one stay empty
+    assert not any(known[slice(*pause)]) and all(known[: pause[0]]) and all(known[pause[1] : -2])
 
 
 def test_a_history_has_one_brightness(session: Make) -> None:
