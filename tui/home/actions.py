@@ -115,6 +115,7 @@ class HomeActs(ProcessActs, WritingScreen):
         else:
             question = stop_question(place(current.path))
         path = current.path
+        question = replace(question, text=f"{question.text}\n{clean(_told(current))}")
         self.ask(
             question, lambda: self.act("stopping", self._command("stop", str(path), about=path))
         )

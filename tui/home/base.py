@@ -376,6 +376,8 @@ class Home(SessionReading):
         self.put_in_order(
             replace(how, opened=how.opened | {folder} if show else how.opened - {folder})
         )
+        if show:
+            self.call_after_refresh(self._table.show_below, len(current.runs))
 
     def action_open(self) -> None:
         current = self.state.current

@@ -159,7 +159,8 @@ def _table(snapshot: Snapshot, width: int, height: int) -> list[Line]:
         rows = grid_rows(gpus, None, width, room + headed, mark_used=False, key="i")
     else:
         seconds = round((snapshot.window.end - snapshot.window.start) / NS)
-        rows = [gpu_heading(layout, width, f"last {duration(seconds)}")] if headed else []
+        order = "first" if snapshot.window.end > snapshot.t else "last"
+        rows = [gpu_heading(layout, width, f"{order} {duration(seconds)}")] if headed else []
         for gpu in gpus:
             panel = panels.get(gpu.row.id)
             rows += gpu_rows(gpu, panel, snapshot.processes, layout, width, each)

@@ -403,6 +403,12 @@ class SessionTable(DataTable[Text]):
         """The columns of the new width, also of the first one that is known."""
         self.update(*self._wanted)
 
+    def show_below(self, rows: int) -> None:
+        """Scroll until the ``rows`` below the cursor are in sight, as far as it stays so."""
+        lowest = self.cursor_row + rows + 1 - (self.scrollable_content_region.height - 1)
+        if lowest > self.scroll_y:
+            self.scroll_to(y=min(lowest, self.cursor_row), animate=False)
+
     def redraw(self) -> None:
         """Draw all rows anew, in other colours."""
         self._fill(self._columns, self._rows)

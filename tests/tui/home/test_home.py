@@ -192,6 +192,7 @@ async def test_stopping_from_the_list_asks_first(session: Make, fake: Fake) -> N
         await shows(pilot, "s stop")
         await pilot.press("s")
         await shows(pilot, "Stop this run?")
+        await shows(pilot, "mnist-cnn in bare, started")
         await pilot.press("enter")  # lets it go on
         await shows(pilot, "s stop")
         await pilot.press("s", "right", "enter")

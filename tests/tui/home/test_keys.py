@@ -96,6 +96,18 @@ async def test_a_study_is_opened_and_closed(studies: Path) -> None:
         await shows(pilot, "  ✓ finished │ r1 ")
 
 
+async def test_runs_of_a_study_on_the_last_row_come_into_sight(studies: Path) -> None:
+    for n in range(12):  # newer ones push the pair down
+        plan(studies / f"newer{n}", "01-bare")
+        session(studies / f"newer{n}" / "01-bare", start=1000 + n)
+    async with home() as (screen, pilot):
+        await until(pilot, lambda: len(titles(screen)) == 15)
+        await pilot.press(*["down"] * 13)
+        await until(pilot, lambda: str(screen_text(screen.gpuwatch)).count(" gcn ") == 1)
+        await pilot.press("right")
+        await shows(pilot, "╰ r2 ")
+
+
 async def test_the_filter_works_while_it_is_written(studies: Path) -> None:
     async with home() as (screen, pilot):
         await pilot.press("slash", *"res")
