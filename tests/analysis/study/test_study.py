@@ -195,7 +195,7 @@ def test_runs_that_were_not_started_count_as_lacking(tmp_path: Path) -> None:
     recorded(tmp_path, [PAIR], EFFECTS, left_out=(12, 14, 16), problems=gone)
     result = read_study(tmp_path)
     assert contrast(result).verdict.kind is Kind.CANT_TELL
-    assert "3 of 7 runs of docker=image did not take place" in contrast(result).sentence
+    assert "3 of 7 runs of docker=image did not run" in contrast(result).sentence
     assert len(only(result).cells[1].not_run) == 3
     assert len(result.not_run) == 3
 
@@ -218,7 +218,7 @@ def test_runs_that_were_fetched_in_part_are_told_and_count_in_no_verdict(tmp_pat
     )
     assert "resume" in str(result.not_run[0].hint)
     ((sentence, _),) = not_run(result)
-    assert "3 of 16 runs were fetched in part (block" in sentence
+    assert "3 of 14 runs were fetched in part (block" in sentence
     assert not any("never started" in note for note in result.notes)
 
 

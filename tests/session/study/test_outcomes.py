@@ -54,7 +54,9 @@ def test_two_failures_and_no_success_end_a_case_in_its_environment_alone() -> No
     found = given_up(asked, ends)
     assert {asked.runs[index - 1].environment.label for index in found} == {"docker"}
     assert len(found) == 2 and not set(found) & set(ends)
-    assert next(iter(found.values())).text == "w failed 2 times in docker and never succeeded"
+    assert next(iter(found.values())).text == (
+        "w failed 2 times in docker, one in the warm-up, and never succeeded"
+    )
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ def _clause(way: tuple[str, str], reasons: Sequence[str | None]) -> str:
     return f"{text} ({reason})" if reason else text
 
 
-_ABSENT = ("did not take place", "did not take place")
+_ABSENT = ("did not run", "did not run")
 _WAYS = {
     State.FAILED: ("failed", "failed"),
     State.KILLED: ("was killed", "were killed"),

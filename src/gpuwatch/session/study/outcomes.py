@@ -112,13 +112,16 @@ def given_up(plan: Plan, ends: Mapping[int, End]) -> dict[int, Problem]:
             continue
         past = cells.get((run.part, cell(run)), [])
         if len(past) >= _ENOUGH and all(end in _BAD for end in past):
-            problems[run.index] = _failed(plan, run, len(past))
+            problems[run.index] = _failed(plan, run, len(past), ends)
     return problems
 
 
-def _failed(plan: Plan, run: PlannedRun, times: int) -> Problem:
+def _failed(plan: Plan, run: PlannedRun, times: int, ends: Mapping[int, End]) -> Problem:
     case = case_label(run.workload, plan.parts[run.part].workloads)
-    text = f"{case} failed {times} times in {run.environment.label} and never succeeded"
+    like = [each for each in plan.runs if (each.part, cell(each)) == (run.part, cell(run))]
+    warmed = any(each.block == 0 and each.index in ends for each in like)
+    which = ", one in the warm-up," if warmed else ""
+    text = f"{case} failed {times} times in {run.environment.label}{which} and never succeeded"
     return Problem(FAILED_TWICE, text)
 
 
