@@ -25,7 +25,7 @@ DRAWING_S = 5.0
 
 
 FUNCTION = "nvmlDeviceGetProcessUtilization"
-SOURCE = f"NVML {FUNCTION} smUtil, host PIDs"
+SOURCE = f"NVML {FUNCTION} smUtil, one to two seconds late, host PIDs"
 
 _SUCCESS = 0
 _BEGUN = "not read yet"
