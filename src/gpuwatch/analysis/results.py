@@ -249,6 +249,8 @@ class Contrast:
     """The verdict as a sentence to quote."""
     total_ratios: tuple[float | None, ...] = ()
     """As ``ratios``, of the time per step over all steps; empty where it is not judged."""
+    places: tuple[int | None, ...] = ()
+    """By how many places the other ran after the baseline in each of these blocks."""
     by_design: tuple[str, ...] = ()
     """What was chosen to differ, with both values: ``command: python a.py against python b.py``."""
 
@@ -330,6 +332,7 @@ class Overall:
     """Of ``metric``."""
     cases: int
     sentence: str
+    kind: Kind = Kind.DESCRIBED
     metric: str = "step time"
     """``time per step``: of all steps, where every case has it; else ``step time`` or
     ``whole run``."""

@@ -422,7 +422,29 @@ def test_the_mean_over_cases_is_geometric_and_by_block(tmp_path: Path) -> None:
     assert found.change.estimate == pytest.approx(math.exp(statistics.fmean(means)) - 1)
     assert found.change.estimate == pytest.approx(1.03 * math.sqrt(2) - 1, abs=0.002)
     assert (found.environment, found.baseline, found.cases) == ("docker=image", "bare", 2)
-    assert found.sentence.startswith("docker=image against bare over 2 cases: mean step time +45.")
+    assert found.sentence.startswith(
+        "docker=image against bare over 2 cases: SLOWER, mean step time +45."
+    )
+
+
+def test_a_mean_over_cases_is_judged_as_they_are(tmp_path: Path) -> None:
+    cases = (RESNET, Workload("alexnet", "workload"))
+    part = blocks_of(7, BARE, DOCKER, workloads=cases)
+    effects = dict.fromkeys(EFFECTS, 1.0)
+    places = {}
+    for each in planned([part]).runs:
+        docker, block = each.environment.label != "bare", each.block or 0
+        second = docker is (block < 5)  # of seven blocks docker is the second in four
+        slow = 1.33 if second else 1.0  # whichever runs second takes a third longer
+        start = START + 10_000 * block + 4_000 * second + each.index
+        places[each.index] = {"seconds": slow * step_seconds(each, effects), "start": start}
+    recorded(tmp_path, [part], effects, options=places)
+    result = read_study(tmp_path)
+    (found,) = result.overall
+    assert found.kind is Kind.SAME and abs(found.change.estimate) < 0.01
+    assert "over 2 cases: SAME, mean step time" in found.sentence
+    told = [note for question in result.questions for note in question.notes]
+    assert any("with it the typical one is +" in note for note in told)
 
 
 def test_a_case_that_is_not_comparable_is_in_no_mean(tmp_path: Path) -> None:
@@ -445,7 +467,7 @@ def test_a_case_that_lacks_too_many_runs_is_in_no_mean(tmp_path: Path) -> None:
     (found,) = three_cases(tmp_path, lost).overall
     assert found.cases == 2
     assert found.sentence.startswith(
-        "docker=image against bare over 2 of 3 cases: mean step time +"
+        "docker=image against bare over 2 of 3 cases: SLOWER, mean step time +"
     )
     assert found.sentence.endswith("geometric mean of 6 of 7 blocks.")
 

@@ -135,8 +135,13 @@ def same_environment(one: str, other: str) -> bool:
 def change_text(interval: Interval) -> str:
     """``+3.1 % (+2.4 to +3.8)``, with as many decimals as the interval's width justifies."""
     places = _places(interval.estimate, interval.high - interval.low)
-    ends = f"{signed(interval.low, places)} to {signed(interval.high, places)}"
-    return f"{signed(interval.estimate, places)} % ({ends})"
+    ends = [signed(end, places) for end in (interval.low, interval.high)]
+    if interval.low > 0 or interval.high < 0:  # an end that rounds to zero would seem to be one
+        ends = [
+            end if float(end) else signed(share, places + 1)
+            for end, share in zip(ends, (interval.low, interval.high), strict=True)
+        ]
+    return f"{signed(interval.estimate, places)} % ({' to '.join(ends)})"
 
 
 def signed(share: float, places: int = 1) -> str:

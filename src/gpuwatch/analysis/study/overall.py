@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpuwatch.analysis.comparison.cells import Case
-from gpuwatch.analysis.comparison.verdict import interval
+from gpuwatch.analysis.comparison.verdict import paired
 from gpuwatch.analysis.comparison.wording import change_text, repeats, unnumbered
 from gpuwatch.analysis.results import (
     Cell,
@@ -20,11 +20,12 @@ from gpuwatch.analysis.results import (
     Sweep,
     Verdict,
 )
-from gpuwatch.analysis.statistics.intervals import FEWEST, Interval, freedom
+from gpuwatch.analysis.statistics.intervals import ALPHA, FEWEST, Interval, freedom
 from gpuwatch.analysis.statistics.power import POWER, DetectableChange, resolves
 from gpuwatch.analysis.study.sweep import sweep_of
 from gpuwatch.analysis.summary.identity import parameter_text
 from gpuwatch.core import units
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.plan import Plan
@@ -124,50 +125,94 @@ def overalls(questions: Sequence[Question], plan: Plan | None) -> Iterator[Overa
     the mean step time of the steady part where every case has it.
 
     A block's value is the mean of the cases' log-ratios in it, so only blocks common to all cases
-    count; the interval is over at least three of these blocks. Cases that are not
-    comparable, or lack too many runs, are left out and counted in the sentence.
+    count. They are judged as those of a case are; the environments of a part share Holm's
+    procedure. Cases that are not comparable, or lack too many runs, are left out and counted in
+    the sentence.
     """
-    by_pair: dict[tuple[int, str, str], list[Contrast]] = {}
-    metrics: dict[tuple[int, str, str], list[str]] = {}
+    parts: dict[tuple[int, str], dict[str, list[tuple[Contrast, str]]]] = {}
     for question in questions:
         for each in question.contrasts:
             other, first = (question.cells[at].label for at in (each.other, each.baseline))
-            by_pair.setdefault((question.part, other, first), []).append(each)
-            metrics.setdefault((question.part, other, first), []).append(question.metric)
+            of = parts.setdefault((question.part, first), {}).setdefault(other, [])
+            of.append((each, question.metric))
     several = plan is not None and len(plan.parts) > 1
-    for (part, other, first), contrasts in by_pair.items():
-        kept = [
-            each
-            for each in contrasts
-            if each.ratios and each.verdict.kind is not Kind.INVALID and not each.verdict.lacking
-        ]
-        paid = all(each.total_ratios for each in kept)
-        by_case = [each.total_ratios if paid else each.ratios for each in kept]
-        blocks = [
-            statistics.fmean(math.log(ratio) for ratio in ratios if ratio is not None)
-            for ratios in zip(*by_case, strict=False)
-            if None not in ratios
-        ]
-        change = interval(blocks)
-        if len(kept) < 2 or change is None:
+    for (part, first), others in parts.items():
+        means = {other: mean for other, of in others.items() if (mean := _mean_over(of))}
+        if not means:
             continue
+        verdicts = paired(
+            [mean.blocks for mean in means.values()],
+            next(iter(means.values())).margin,
+            places=[mean.places for mean in means.values()],
+        )
         of_part = clean(plan.parts[part].name, _LONGEST) if several and plan else ""
         where = f"{of_part}: " if of_part else ""
-        cases = f"{len(kept)} of {len(contrasts)}" if len(kept) < len(contrasts) else len(kept)
-        metric = " or ".join(dict.fromkeys(metrics[part, other, first]))
-        metric = TIME_PER_STEP if paid else metric
-        most = max(len(each.ratios) - each.ratios.count(None) for each in kept)
-        of = f"{len(blocks)} of {most} blocks" if len(blocks) < most else f"{most} blocks"
-        yield Overall(
-            environment=other,
-            baseline=first,
-            change=change,
-            cases=len(kept),
-            sentence=f"{where}{other} against {first} over {cases} cases: "
-            f"{metric} {change_text(change)}, geometric mean of {of}"
-            f"{f', a verdict needs {FEWEST}' if len(blocks) < FEWEST else ''}.",
-            metric=metric,
+        for (other, mean), verdict in zip(means.items(), verdicts, strict=True):
+            change = verdict.change
+            if change is None:
+                continue
+            level = "" if change.level == 1 - ALPHA else f", {change.level * 100:.3g} % interval"
+            few = f", a verdict needs {FEWEST}" if verdict.pairs < FEWEST else ""
+            yield Overall(
+                environment=other,
+                baseline=first,
+                change=change,
+                cases=mean.cases,
+                sentence=f"{where}{other} against {first} over {mean.of_cases} cases: "
+                f"{verdict.kind.word}, {mean.metric} {change_text(change)}, geometric mean of "
+                f"{mean.of_blocks}{level}{few}.",
+                kind=verdict.kind,
+                metric=mean.metric,
+            )
+
+
+@dataclass(frozen=True)
+class _MeanOverCases:
+    """One environment against the baseline in the blocks that all its cases have."""
+
+    metric: str
+    cases: int
+    of_cases: str
+    """``2``, or ``2 of 3``."""
+    of_blocks: str
+    blocks: list[float]
+    """Of each the mean log-ratio of the cases."""
+    places: list[float]
+    """Of each the mean of the places between the two."""
+    margin: float
+
+
+def _mean_over(of: Sequence[tuple[Contrast, str]]) -> _MeanOverCases | None:
+    """``of``: the contrast of each case and its metric; ``None`` where under two are judged."""
+    kept = [
+        each
+        for each, _ in of
+        if each.ratios and each.verdict.kind is not Kind.INVALID and not each.verdict.lacking
+    ]
+    if len(kept) < 2:
+        return None
+    paid = all(each.total_ratios for each in kept)
+    of_blocks = zip(*(each.total_ratios if paid else each.ratios for each in kept), strict=False)
+    places = zip(*(each.places for each in kept), strict=False)
+    known = [
+        (
+            statistics.fmean(math.log(ratio) for ratio in ratios if ratio is not None),
+            statistics.fmean(place for place in at if place is not None),
         )
+        for ratios, at in zip(of_blocks, places, strict=True)
+        if None not in ratios
+    ]
+    most = max(len(each.ratios) - each.ratios.count(None) for each in kept)
+    metric = " or ".join(dict.fromkeys(metric for _, metric in of))
+    return _MeanOverCases(
+        metric=TIME_PER_STEP if paid else metric,
+        cases=len(kept),
+        of_cases=f"{len(kept)} of {len(of)}" if len(kept) < len(of) else f"{len(kept)}",
+        of_blocks=f"{len(known)} of {most} blocks" if len(known) < most else f"{most} blocks",
+        blocks=[value for value, _ in known],
+        places=[place for _, place in known],
+        margin=kept[0].verdict.margin,
+    )
 
 
 def noise_floors(questions: CaseQuestions) -> Iterator[NoiseFloor]:

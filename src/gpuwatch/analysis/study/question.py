@@ -26,8 +26,8 @@ from gpuwatch.analysis.comparison.validity import (
     invalid_reasons,
     remarks,
 )
-from gpuwatch.analysis.comparison.verdict import FEWEST, invalid, paired, unpaired
-from gpuwatch.analysis.comparison.wording import Side, sentence
+from gpuwatch.analysis.comparison.verdict import FEWEST, interval, invalid, paired, unpaired
+from gpuwatch.analysis.comparison.wording import Side, change_text, sentence
 from gpuwatch.analysis.explain.explain import explain
 from gpuwatch.analysis.results import Cell, Contrast, Explanation, Kind, Question, Run, Verdict
 from gpuwatch.analysis.samples import steady_state
@@ -231,13 +231,7 @@ def _judged(
         ]
         if both
         else (),
-        places=[
-            [
-                float(places[second.session.path] - places[first.session.path])
-                for first, second in each
-            ]
-            for each in pairs
-        ],
+        places=[[float(_apart(places, first, second)) for first, second in each] for each in pairs],
     )
 
 
@@ -272,6 +266,11 @@ def _places(sides: Sequence[_Side]) -> dict[str, int]:
         for runs in blocks.values()
         for place, run in enumerate(sorted(runs, key=lambda run: run.session.started_unix or 0.0))
     }
+
+
+def _apart(places: Mapping[str, int], first: Run, second: Run) -> int:
+    """By how many places the second ran after the first."""
+    return places[second.session.path] - places[first.session.path]
 
 
 def _in_both(one: _Side, other: _Side, block: int) -> bool:
@@ -317,7 +316,7 @@ def _untold(alone: Verdict, lacks: tuple[str, ...]) -> Verdict:
 def _contrast(
     case: Case, metric: str, sides: Sequence[_Side], base: int, at: int, verdict: Verdict
 ) -> Contrast:
-    baseline, other = sides[base], sides[at]
+    baseline, other, places = sides[base], sides[at], _places(sides)
     known = bool(baseline.cell.judged and other.cell.judged)
     explanation = (
         explain(
@@ -326,7 +325,7 @@ def _contrast(
             case.margin,
             by_total=verdict.by_total,
             parts=verdict.kind is not Kind.INVALID,
-            places=_places(sides),
+            places=places,
         )
         if known
         else _NOTHING
@@ -339,6 +338,12 @@ def _contrast(
         verdict=verdict,
         ratios=_ratios(blocks, baseline, other, _log),
         total_ratios=_ratios(blocks if verdict.total else (), baseline, other, _log_total),
+        places=tuple(
+            _apart(places, baseline.by_block[block], other.by_block[block])
+            if _in_both(baseline, other, block)
+            else None
+            for block in blocks
+        ),
         explanation=explanation,
         sentence=sentence(
             _named(baseline),
@@ -380,6 +385,25 @@ def _workload(case: Case, recorded: Mapping[str, JSON]) -> dict[str, JSON]:
     }
 
 
+def _place_left_in(contrast: Contrast, label: str, margin: float) -> list[str]:
+    """The change that the values show, if the effect of the place in the block moves it by more
+    than ``margin``, or decides whether it excludes zero."""
+    judged = contrast.verdict.change
+    ratios = [ratio for ratio in contrast.ratios if ratio is not None]
+    if judged is None or not contrast.verdict.paired:
+        return []
+    plain = interval([math.log(ratio) for ratio in ratios], judged.level)
+    if plain is None:
+        return []
+    moved = abs(math.log1p(plain.estimate) - math.log1p(judged.estimate)) > math.log1p(margin)
+    if not moved and (plain.low <= 0 <= plain.high) is (judged.low <= 0 <= judged.high):
+        return []
+    return [
+        f"{label}: the estimated effect of the order within a block is taken out of the change; "
+        f"with it the typical one is {change_text(plain)}"
+    ]
+
+
 def _notes(
     case: Case,
     metric: str,
@@ -412,4 +436,5 @@ def _notes(
         cells = (sides[base].cell, sides[contrast.other].cell)
         notes += device_differences(*cells) if across_devices else []
         notes += [text for text in remarks(*cells) if text not in contrast.verdict.reasons]
+        notes += _place_left_in(contrast, cells[1].label, case.margin)
     return list(dict.fromkeys(notes))
