@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import html
+import math
 import re
+import sqlite3
+from array import array
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +48,23 @@ def test_a_single_run_is_said_in_a_dozen_lines(tmp_path: Path) -> None:
     lines = study_text.terminal(read_study(tmp_path), short=True).splitlines()
     assert "01-bare: finished" in lines and len(lines) <= 16
     assert any(line.startswith("step time, median") for line in lines)
+
+
+def test_a_loss_that_is_no_number_is_told_first_and_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "01-bare.gpuwatch"
+    write(path, Script(meta=finished(), alive=False))
+    with closing(sqlite3.connect(path)) as file, file:
+        nan = array("d", [math.nan]).tobytes()
+        file.execute("UPDATE step SET loss = ? WHERE n = (SELECT max(n) FROM step)", (nan,))
+    assert main(["show", str(path)]) == 0
+    told = capsys.readouterr().out
+    assert re.match(r"The loss is no finite number any more \(step [\d,]+\)\.\n", told)
+    assert told.count("no finite number") == 1
+    result = read_study(tmp_path)
+    assert "The loss is no finite number any more" in page(result, ())
+    assert "the loss is no finite number any more" in study_text.terminal(result)
 
 
 def test_one_session_is_shown_by_what_bounds_it_first(

@@ -309,7 +309,7 @@ class Steps:
         """That the loss is no number any more; empty: it is one."""
         if self.newest_loss is None or isfinite(self.newest_loss):
             return ""
-        since = "" if self._lost_at is None else f" since step {self._lost_at:,}"
+        since = "" if self._lost_at is None else f" (since step {self._lost_at:,} or before)"
         return f"the loss is {self.newest_loss:g}{since}"
 
     def update(self, meta: Mapping[str, Any]) -> None:

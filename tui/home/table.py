@@ -156,14 +156,15 @@ def _peak(item: Item) -> str:
 
 
 def _result(item: Item) -> str:
-    """Why it failed; of a study where it is, or what its summary says, before that."""
+    """What went wrong; of a study where it is, or what its summary says, before that."""
     told, study = "", item.study
     if item.entry is None and study is not None:
         placed = study.placement
         if placed is not None and (study.going_on or placed["in_part"]):
             told = placed["text"]
         told = told or verdict(study)
-    return told or (item.failed.failure or item.failed.status_text if item.failed else "")
+    wrong = item.failed or next((run for run in item.sessions if run.failure), None)
+    return told or (wrong.failure or wrong.status_text if wrong else "")
 
 
 def verdict(study: ListedStudy) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.study.read import read_study
+from gpuwatch.analysis.summary.listing import listing
 from gpuwatch.analysis.summary.missing import missing
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import Workload
@@ -25,7 +26,7 @@ from gpuwatch.report import text as study_text
 from gpuwatch.report.document.sessions import document
 from gpuwatch.report.html.page import page
 from gpuwatch.report.text import as_text
-from gpuwatch.session.reading.reader import CHUNK
+from gpuwatch.session.reading.reader import CHUNK, SessionReader
 from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
 from tests.analysis.sessions import BATCH, SECOND, STEPS, WARM, summary
 from tests.reading import events
@@ -95,6 +96,10 @@ def test_a_loss_that_diverged_is_told_as_that_and_the_one_before_is_not_shown(
     last = found.training.step.loss
     assert last.figure.value is None and last.at == 20
     assert last.figure.reason == "at step 20 it was not a finite number"
+    warning = "the loss is no finite number any more (step 20)"
+    assert warning in found.notes
+    with SessionReader(tmp_path / "a.gpuwatch") as reader:
+        assert listing(reader).failure == "the loss is no finite number"
 
 
 def test_a_list_gives_its_last_value_and_a_warm_up_none(tmp_path: Path) -> None:

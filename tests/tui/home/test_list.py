@@ -257,6 +257,11 @@ def test_why_a_run_failed_stands_in_place_of_its_figures(width: int) -> None:
     assert told == [f" ✗ exit code 1: {OUT.reason}"]
 
 
+def test_a_run_that_ended_well_with_a_loss_that_is_no_number_says_so() -> None:
+    row = text(Listed((replace(FAST, failure="the loss is no finite number"),)), 120)[-1]
+    assert "finished" in row and "the loss is no finite number" in row
+
+
 def test_no_heading_stands_behind_the_start_of_why_a_run_failed() -> None:
     why = f"exit code 1: RuntimeError: {'boom ' * 12}"
     of = Listed((replace(OUT, failure=why), FAST)), Listed((replace(OUT, failure=why),))

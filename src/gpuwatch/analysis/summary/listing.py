@@ -6,6 +6,7 @@ json``; the cache and the screens read them from there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -156,6 +157,8 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
     mfu, mfu_at_maximum_clock = (each.mfu(flop) for each in mfu_peaks(meta, devices))
     reason = reason_of(reader, meta, state)
     out_of_memory = mapping(meta.get("result")).get("out_of_memory") is True
+    failure = in_few_words(state, reason, out_of_memory=out_of_memory)
+    _, loss = ({} if writers else reader.last_reported(("loss",))).get("loss", (0, 0.0))
     unix = clock.get("unix_ns")
     started = (
         datetime.fromtimestamp(unix / 1e9, tz=timezone.utc).isoformat(timespec="seconds")
@@ -168,7 +171,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
         status=state.state.value,
         status_text=state.text,
         reason=reason,
-        failure=in_few_words(state, reason, out_of_memory=out_of_memory),
+        failure=failure or ("" if math.isfinite(loss) else "the loss is no finite number"),
         workload=str(workload.get("name", "")),
         command=command_of(workload),
         command_label=str(workload.get("label") or ""),

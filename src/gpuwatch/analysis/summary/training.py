@@ -87,13 +87,21 @@ def training_of(reader: SessionReader, reason: str | None, writers: str | None =
 
 
 def notes(training: Training) -> Sequence[str]:
-    """Notes where the last figures are not all of the same step."""
+    """Notes where the loss is no number, and where the last figures are not all of one step."""
     last, known = training.step.at, training.step.known
-    return [
+    return [each for each in [lost(training)] if each] + [
         f"{NAMES[key]} was last reported at step {figure.at}, the others at step {last}"
         for key, figure in known.items()
         if figure.at != last
     ]
+
+
+def lost(training: Training) -> str:
+    """That the newest loss was no finite number; empty: it was one, or none was told."""
+    last = training.step.loss
+    if last.at is None or last.figure.value is not None:
+        return ""
+    return f"the loss is no finite number any more (step {last.at:,})"
 
 
 def _of_step(key: str, printed: tuple[int, float] | None, reason: str) -> LastFigure:

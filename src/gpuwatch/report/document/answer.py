@@ -18,6 +18,7 @@ from gpuwatch.analysis.study.interval_plot import rows_of
 from gpuwatch.analysis.study.not_run import not_run, to_come
 from gpuwatch.analysis.summary.identity import session_title
 from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.analysis.summary.training import lost
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
 from gpuwatch.report.document.blocks import (
@@ -31,7 +32,7 @@ from gpuwatch.report.document.blocks import (
     Item,
     Sentence,
 )
-from gpuwatch.report.document.efficiency import headline
+from gpuwatch.report.document.efficiency import headline, sentence
 
 _MOST = 3
 """Most comparisons that the title names."""
@@ -56,8 +57,8 @@ def top(result: StudyResult) -> Document:
         costs = [cell.cost for question in result.questions for cell in question.cells]
         figures = _figures(run, next(filter(None, costs), None))
         title, chart = session_title(run), _phases(run)
-        verdict = headline(run)
-        answer = (Sentence("", verdict),) if verdict else ()
+        told = (sentence(lost(run.training)), headline(run))
+        answer = tuple(Sentence("", each) for each in told if each)
     missing = [Sentence("", reason, hint) for reason, hint in not_run(result)]
     missing += [Sentence("", each) for each in to_come(result)]
     return Document(title, figures=figures, chart=chart, answer=answer, missing=tuple(missing))

@@ -31,7 +31,7 @@ from gpuwatch.analysis.summary.load import sampled
 from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.analysis.summary.requested import Requested
 from gpuwatch.analysis.summary.summary import Summary
-from gpuwatch.analysis.summary.training import NAMES
+from gpuwatch.analysis.summary.training import NAMES, lost
 from gpuwatch.core import units
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import clean, shell
@@ -147,7 +147,8 @@ def short(
     told = [text.format(units.quantity(value, unit)) for text, value, unit in first if value]
     told += [f"{units.three_figures(paid)} EUR"] if paid and told else []
     figures_told = efficiency.sentence("; ".join(told))
-    outcome = [each for each in (efficiency.headline(session), figures_told) if each]
+    warning = efficiency.sentence(lost(session.training))
+    outcome = [each for each in (warning, efficiency.headline(session), figures_told) if each]
     phases = {name: seconds for name, seconds in session.steps.phases.items() if seconds}
     step = sum(phases.values())
     rest = (session.steps.mean_seconds or 0.0) - step if "other" not in phases else 0.0
@@ -172,7 +173,7 @@ def short(
         [
             f"note: {each}"
             for each in (session.notice, read.steady.note, *compared.notes)
-            if each and each != session.end
+            if each and each not in (session.end, lost(session.training))
         ],
     )
     before, after, *others = (Section("", [Sentence("", each) for each in of_]) for of_ in lines)
