@@ -425,7 +425,9 @@ class SessionTable(DataTable[Text]):
         row_at = min(cursor, max(0, len(rows) - 1))
         # With its column: a second click in the same place opens the row.
         self.move_cursor(row=row_at, column=column, animate=False, scroll=False)
-        self.scroll_to(y=top, animate=False)
+        # A key may have moved it out of the rows that were in sight, and not yet scrolled.
+        room = max(1, self.scrollable_content_region.height - 1)
+        self.scroll_to(y=min(max(top, row_at + 1 - room), row_at), animate=False)
 
     def _text(self, cell: tuple[str, str]) -> Text:
         text, role = cell
