@@ -216,6 +216,24 @@ def test_a_batch_size_counts_where_samples_are_not_known(tmp_path: Path) -> None
     assert "different batch size: 64 against 32" in reasons(only(read_study(folder)))
 
 
+def test_the_same_program_in_another_folder_is_the_same_and_an_edited_one_is_not(
+    tmp_path: Path,
+) -> None:
+    def ran(folder: str, digest: str) -> Path:
+        program = f"/{folder}/train.py"
+        workload = Workload("train.py", "command", arguments=("python", program, "60"))
+        path, start = tmp_path / f"{folder}.gpuwatch", START + 1000 * ord(folder)
+        return session(path, workload, start=start, digest=f"{program} {digest}")
+
+    first = ran("a", "3fa1c0e2b7d4")
+    (contrast,) = only(read_sessions([first, ran("b", "3fa1c0e2b7d4")])).contrasts
+    assert contrast.verdict.kind is Kind.DESCRIBED
+    edited = only(read_sessions([first, ran("c", "111111111111")]))
+    assert reasons(edited) == (
+        "different program (SHA-256): train.py 3fa1c0e2b7d4 against train.py 111111111111"
+    )
+
+
 def test_files_that_only_one_command_names_belong_to_it(tmp_path: Path) -> None:
     digest = "train.py 3fa1c0e2b7d4, b.yaml 111111111111"
     folder = study(tmp_path / "s", options={"fp32": {"digest": digest}})

@@ -40,8 +40,9 @@ def test_what_the_writer_writes_is_found(tmp_path: Path) -> None:
     ]
     assert all(each.text for each in said)
     (*_, last) = found
+    assert last.kind in ("same", "small", "slower", "faster")
     words = f"{last.kind.upper()} {100 * (last.estimate or 0):+.1f} % {last.other}"
-    assert said[len(written) - 1].short == words.replace("DESCRIBED", "NO VERDICT")
+    assert said[len(written) - 1].short == words
 
 
 def test_the_value_that_decides_is_found(tmp_path: Path) -> None:
@@ -84,6 +85,19 @@ def test_a_verdict_in_short_begins_with_what_it_is_whatever_the_label(
     for questions, case in (([question], ""), ([question, question], "gcn: ")):
         (tmp_path / SUMMARY_JSON).write_text(json.dumps({"questions": questions}))
         assert sayings(tmp_path)[0].short == short.replace("SAME", f"{case}SAME")
+
+
+@pytest.mark.parametrize(
+    ("kind", "short"),
+    [("can't tell", "CAN'T TELL -10 to +49 % b"), ("described", "NO VERDICT b")],
+)
+def test_what_is_not_decided_is_in_short_no_change(tmp_path: Path, kind: str, short: str) -> None:
+    change = {"estimate": 0.2, "low": -0.096, "high": 0.49, "level": 0.95}
+    verdict = {"kind": kind, "estimate": 0.2, "change": change}
+    contrast = {"baseline": 0, "other": 1, "verdict": verdict, "sentence": "told"}
+    question = {"label": "gcn", "cells": [{"label": "a"}, {"label": "b"}], "contrasts": [contrast]}
+    (tmp_path / SUMMARY_JSON).write_text(json.dumps({"questions": [question]}))
+    assert sayings(tmp_path)[0].short == short
 
 
 def test_a_summary_that_is_too_large_says_nothing(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import PurePath
 
 from gpuwatch.analysis.summary.identity import parameter_text, training, unknown_gpus, used_gpus
 from gpuwatch.analysis.summary.summary import Summary
@@ -248,7 +249,10 @@ def _command(session: Summary) -> str | None:
     if session.workload.get("kind") != "command":
         return None
     arguments = session.workload.get("arguments")
-    return " ".join(map(str, arguments)) if isinstance(arguments, list) else None
+    if not isinstance(arguments, list):
+        return None
+    files = dict(_recorded(session))  # a checkout in another folder is the same program
+    return " ".join(PurePath(each).name if each in files else each for each in map(str, arguments))
 
 
 def _data(session: Summary) -> str | None:
@@ -270,8 +274,7 @@ def _archive(session: Summary) -> str | None:
 
 def _program(session: Summary) -> str | None:
     """The files of a command with their digests; ``None`` where it names none."""
-    files = mapping(session.facts.get("host")).get("gpuwatch.program.sha256")
-    return None if not files else str(files)
+    return ", ".join(f"{name} {digest}" for name, digest in _files(session).items()) or None
 
 
 def _changed(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
@@ -287,9 +290,15 @@ def _changed(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
 
 
 def _files(session: Summary) -> dict[str, str]:
-    """Digests of the files of a command by name, from ``train.py 3fa1c0e2b7d4, a.yaml 9b1d...``."""
-    entries = (each.rpartition(" ") for each in (_program(session) or "").split(", "))
-    return {name: digest for name, _, digest in entries}
+    """Digests of the files of a command by name, without their folders."""
+    return {PurePath(path).name: digest for path, digest in _recorded(session)}
+
+
+def _recorded(session: Summary) -> list[tuple[str, str]]:
+    """The same with their paths, from ``src/train.py 3fa1c0e2b7d4, a.yaml 9b1d...``."""
+    files = mapping(session.facts.get("host")).get("gpuwatch.program.sha256")
+    entries = (each.rpartition(" ") for each in str(files or "").split(", ") if each)
+    return [(path, digest) for path, _, digest in entries]
 
 
 def _variables(session: Summary) -> str | None:

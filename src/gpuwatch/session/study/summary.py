@@ -23,8 +23,8 @@ LARGEST = 32 << 20
 MOST_CONTRASTS, MOST_SAYINGS = 32, 12
 _LONGEST_NAME, _LONGEST_SAYING = 200, 400
 _MOST_PAIRS = 1e6
-_FULL = 99.95
-"""Per cent from which on there are no decimals."""
+_FULL, _TEN = 99.95, 9.95
+"""Per cent from which on a change, and the ends of an interval, have no decimals."""
 
 
 @dataclass(frozen=True)
@@ -126,12 +126,17 @@ def _sentences(content: Mapping[str, JSON]) -> Iterator[tuple[JSON, JSON, str]]:
 
 
 def _short(contrast: Contrast, *, case: bool) -> str:
-    """``SLOWER +3.1 % docker``; with the ``case`` where there are several."""
+    """``SLOWER +3.1 % docker``, ``CAN'T TELL -3.0 to +8.2 % docker``: the change where it is
+    decided, else its interval; with the ``case`` where there are several."""
     word = "NO VERDICT" if contrast.kind == "described" else contrast.kind.upper()
-    percent = math.inf if contrast.estimate is None else 100 * contrast.estimate
-    change = f"{percent:+.{0 if abs(percent) >= _FULL else 1}f} %".replace("-0.0", "+0.0")
+    open_ = contrast.kind in ("described", "can't tell")
+    told = (contrast.low, contrast.high) if open_ else (contrast.estimate,)
+    percents = [math.inf if each is None else 100 * each for each in told]
+    places = 0 if max(map(abs, percents)) >= (_TEN if open_ else _FULL) else 1
+    change = " to ".join(f"{each:+.{places}f}".replace("-0.0", "+0.0") for each in percents)
+    known = all(map(math.isfinite, percents)) and contrast.kind != "described"
     what = (f"{clean(contrast.case)}: " if case else "") + clean(contrast.other)
-    return clean(f"{word} {change} {what}" if math.isfinite(percent) else f"{word} {what}", 80)
+    return clean(f"{word} {change} % {what}" if known else f"{word} {what}", 80)
 
 
 def _dicts(value: JSON) -> list[dict[str, JSON]]:
