@@ -78,6 +78,7 @@ _MAX_LOG_LINES = 400
 """Log lines kept for the screen."""
 _MAX_EVENTS = 2000
 _MAX_SILENCE_SECONDS = 5.0
+_BRIEF, _BRIEF_NS = ("progress-lines",), 20 * NS
 _BOUND_NS = 5 * NS
 """How often it is said anew what bounds a run that goes on."""
 _ADVANCE_NS = 30 * NS
@@ -289,7 +290,7 @@ class Collector:
             work=work,
             log=tuple(self._log.values()),
             printed=self._printed(t) if state.live and self._current is None else None,
-            event=self._events[-1] if self._events else None,
+            event=self._event(t),
             no_gpu=None if self._no_gpu is None else str(self._no_gpu),
             phase=phase,
             parts=tuple(parts_of(self.meta, self._steps, t)),
@@ -321,6 +322,11 @@ class Collector:
             replay=moment,
             view=view,
         )
+
+    def _event(self, t: int) -> EventRow | None:
+        """The last event; where a loss comes from is said for some seconds only."""
+        said = (e for e in reversed(self._events) if e.kind not in _BRIEF or t - e.t < _BRIEF_NS)
+        return next(said, None)
 
     def _printed(self, t: int) -> tuple[Count, float] | None:
         """Of the counts that the program prints the one that ends last, and in how many seconds."""

@@ -408,7 +408,7 @@ def _step_figure(key: str, sources: Sources) -> tuple[Reading, History]:
         return _steps_now(sources, steps.samples), steps.samples
     last, history = steps.newest_loss, steps.losses
     if key == STEP_TIME:
-        last, history = steps.newest_seconds, steps.times
+        last, history = steps.last_seconds(), steps.times
     if last is not None:
         return Reading(last, Method.MEASURED, None, "step lines"), history
     why = f"the step lines contain no {key}" if steps.any else _no_count_reason(sources, key)

@@ -405,11 +405,14 @@ class Steps:
         rows = reversed(self.newest_timed())
         return [seconds for row in rows for seconds in row.seconds or ()]
 
-    @property
-    def newest_seconds(self) -> float | None:
-        """Duration of the newest timed step; ``None``: unknown."""
-        durations = self._timed[-1].seconds if self._timed else None
-        return durations[-1] if durations else None
+    def last_seconds(self) -> float | None:
+        """Mean duration of the timed steps of the last two seconds; ``None``: unknown."""
+        durations: list[float] = []
+        for row in reversed(self._timed):
+            if durations and row.t < self._timed[-1].t - 2 * NS:
+                break
+            durations += row.seconds or ()
+        return sum(durations) / len(durations) if durations else None
 
     def per_second(self) -> float | None:
         """Steps per second of the newest timed steps."""

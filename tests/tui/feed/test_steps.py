@@ -17,7 +17,7 @@ from gpuwatch.session.writing.statements import meta
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import Gauge, Snapshot, View
-from gpuwatch.tui.feed.steps import time_left
+from gpuwatch.tui.feed.steps import Steps, time_left
 from gpuwatch.tui.live.rows import workload_rows
 from tests.analysis import sessions
 from tests.analysis.sessions import BATCH, SECOND, WARM
@@ -152,6 +152,18 @@ def test_a_mean_far_from_the_median_stands_beside_it(tmp_path: Path) -> None:
 
     assert "mean" not in shown(0.6)
     assert "500 ms, mean 575 ms" in shown(2.0)
+
+
+def test_the_step_time_now_is_the_mean_of_the_last_two_seconds(tmp_path: Path) -> None:
+    steps, end = told(1), WARM
+    for line in steps:
+        line["seconds"] = 0.75 if line["step"] % 2 else 0.25
+        end += line["seconds"]
+        line["monotonic_ns"] = round(end * SECOND)
+    with SessionReader(sessions.record(tmp_path / "a.gpuwatch", steps=steps)) as reader:
+        found = Steps(reader)
+        found.update(reader.meta())
+        assert found.last_seconds() == pytest.approx(0.5, abs=0.1)
 
 
 def test_a_loss_that_is_no_number_any_more_is_a_warning(tmp_path: Path) -> None:

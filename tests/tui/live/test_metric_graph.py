@@ -131,7 +131,7 @@ def test_only_what_the_session_has_can_be_picked(session: Make) -> None:
         ("hw.memory.usage", 128 * GIB, "41.5 GiB"),
         ("process.cpu.time", 2.0, "1.70 cores"),
         ("loss", 0.5, "0.0664"),
-        ("step time", 0.01, "5.48 ms"),
+        ("step time", 0.01, "5.49 ms"),
     ],
 )
 def test_each_has_a_fixed_scale_a_value_and_its_unit(

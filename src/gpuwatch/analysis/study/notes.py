@@ -57,13 +57,16 @@ def run_names(result: StudyResult) -> dict[str, str]:
 
 
 def run_notes(result: StudyResult) -> list[str]:
-    """Notes on recordings, each with the runs that it applies to."""
+    """Notes on recordings, each with the runs that it applies to; not on one that goes on beside
+    others, of which nothing is compared yet."""
     seen: dict[str, Counter[str]] = {}
     names = run_names(result)
+    alone = len(result.sessions) == 1
     for session in result.sessions:
+        if session.status.live and not alone:
+            continue
         for note in session_notes(session):
             seen.setdefault(note, Counter())[names[session.path]] += 1
-    alone = len(result.sessions) == 1
     return [
         note
         if alone or labels.total() == len(result.sessions)
