@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from gpuwatch.cli.dispatch import COMMANDS, SESSION, parser_of
 from gpuwatch.recorder.observer import LOG
 from gpuwatch.report.json import dumps
 from gpuwatch.session.study import labels
+from gpuwatch.session.study.label import Label
 from gpuwatch.session.study.removal import OF_A_STUDY
 from gpuwatch.session.study.study_folder import held
 from gpuwatch.tui.home.watch import fresh
@@ -79,21 +82,48 @@ def test_a_name_finds_the_session_and_the_study(studies: Path, told: Told) -> No
     assert "in docker  " in told("sessions", "--runs")
     told("rename", "in docker", "")
     told("rename", "id0", "id")
-    assert "'id10' is the id of a session: " in told("rename", "id0", "id10", code=2)
+    assert "'id10' is the id of a session or its folder: " in told("rename", "id0", "id10", code=2)
     assert "no session 'in docker'" in told("show", "in docker", code=2)
 
 
 def test_a_name_that_several_have_is_refused_with_what_tells_them_apart(
     studies: Path, told: Told
 ) -> None:
-    for each in ("id2", "pair"):
-        told("rename", each, "fast")
-    which = f"fast may be any of 2; name one: id20, {studies / 'pair'}"
+    labels.change(studies / "alone", "01-bare.gpuwatch", lambda _: Label("fast"))
+    labels.change(studies / "pair", "", lambda _: Label("fast"))
+    which = f"fast may be any of 2; name one: id20 (START), {studies / 'pair'} (START)"
     for command in ("show", "compare", "export", "report", "delete"):
-        assert which in told(command, "fast", code=2)
+        error = re.sub(r" \(\d[^)]*\)", " (START)", told(command, "fast", code=2))
+        assert which in error
     for each in ("id2", "pair"):
         told("tag", each, "quick")
     told("compare", "tag:quick", "--format", "json")
+
+
+def test_each_that_an_ambiguous_start_of_an_id_fits_is_listed_by_what_names_it_alone(
+    studies: Path, told: Told
+) -> None:
+    shutil.copytree(studies / "alone", studies / "copy")
+    error = told("show", "id", code=2)
+    assert "id may be any of 4; name one: " in error and "id00 (" in error and "id10 (" in error
+    for folder in ("alone", "copy"):
+        assert f"{studies / folder / '01-bare.gpuwatch'} (" in error
+
+
+def test_a_name_that_another_has_is_refused_with_how_to_free_it(studies: Path, told: Told) -> None:
+    told("rename", "id1", "base")
+    told("rename", "id1", "base")
+    holder = studies / "pair" / "02-docker.gpuwatch"
+    for other in ("id0", "id2", studies / "pair"):
+        error = told("rename", other, "base", code=2)
+        assert f"'base' is the name of {holder}" in error and f"tag {other} +TAG" in error
+        assert f"gpuwatch rename {holder} ''" in error
+    assert "choose another" in told("rename", "id0", "alone", code=2)
+    told("rename", "pair", "both")
+    assert f"the name of {studies / 'pair'}, " in told("rename", "id0", "both", code=2)
+    told("rename", holder, "")
+    told("rename", "id2", "base")
+    assert "alone" in told("show", "base")
 
 
 def test_show_and_compare_say_what_was_written(studies: Path, told: Told) -> None:

@@ -235,6 +235,16 @@ def moment(started: str) -> datetime | None:
         return None
 
 
+def started_here(text: str) -> str:
+    """Month, day and local time of a :func:`moment`; of another year the day."""
+    known = moment(text)
+    if known is None:
+        return ""
+    started = known.astimezone()
+    this_year = started.year == datetime.now().astimezone().year
+    return started.strftime("%m-%d %H:%M" if this_year else "%Y-%m-%d")
+
+
 NO_PLAN: dict[str, JSON] = {
     "title": None,
     "question": None,

@@ -12,6 +12,7 @@ from dataclasses import replace
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
+from gpuwatch.core.text import to_paste
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import clean_name
 
@@ -26,9 +27,18 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not words:
         raise UsageError("no name given", "gpuwatch rename SESSION NAME")
     name = clean_name(" ".join(words))
-    if len(name) > 3 and (hidden := session_lookup.with_id(name)):  # shorter, by chance
-        raise UsageError(f"{name!r} is the id of a session: {hidden[0]}", "choose another name")
+    if hidden := session_lookup.hidden_by(name):
+        raise UsageError(
+            f"{name!r} is the id of a session or its folder: {hidden[0]}", "choose another name"
+        )
     folder, key = session_lookup.target(arguments.session)
+    for at, file in session_lookup.named(name) if name else ():
+        if (at, file) != (folder, key):
+            raise UsageError(
+                f"{name!r} is the name of {at / file}, and a name is of one",
+                f"free it: {to_paste('rename', at / file, '')}; "
+                f"several share a tag: {to_paste('tag', arguments.session)} +TAG",
+            )
     labels.change(folder, key, lambda label: replace(label, name=name))
     subject = session_lookup.called(folder, key)
     say(f"{subject} is called {name}" if name else f"{subject} has no name")

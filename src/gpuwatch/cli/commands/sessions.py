@@ -21,7 +21,7 @@ from gpuwatch.analysis.summary.listing import (
     ListedSession,
     ListedStudy,
     elapsed,
-    moment,
+    started_here,
     what_ran,
 )
 from gpuwatch.cli.say import say
@@ -211,7 +211,7 @@ def _line(of: ListedSession | ListedStudy, runs: Sequence[ListedSession]) -> dic
         "command": commands,
         "env": ", ".join(dict.fromkeys(filter(None, environments))),
         "tags": " ".join(of.tags),
-        "started": _started(runs[-1].started) if runs else "",
+        "started": started_here(runs[-1].started) if runs else "",
         "elapsed": "" if seconds is None else units.clock_time(round(seconds)),
         "MFU": mfu,
         "peak mem": memory,
@@ -244,13 +244,3 @@ def _in_part(rows: list[dict[str, JSON]]) -> str:
     if len(rows) == 1:
         return RunInPart(**rows[0]).text
     return f"{_counted(Counter(row['status'] for row in rows))}, as last reported"
-
-
-def _started(text: str) -> str:
-    """Month, day and time here; of another year the day."""
-    known = moment(text)
-    if known is None:
-        return ""
-    started = known.astimezone()
-    this_year = started.year == datetime.now().astimezone().year
-    return started.strftime("%m-%d %H:%M" if this_year else "%Y-%m-%d")

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gpuwatch.core import paths
 from gpuwatch.core.errors import GpuwatchError, StorageError, UsageError
 from gpuwatch.core.models import mapping
-from gpuwatch.core.text import to_paste
+from gpuwatch.core.text import shell, to_paste
 from gpuwatch.session.schema import SUFFIX
 from gpuwatch.session.study.label import Label
 from gpuwatch.session.study.labels import read
 from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.plan import read as read_plan
+
+_MOST = 12
+"""Sessions that an error lists at most."""
 
 
 def sessions_under(folder: Path) -> list[Path]:
@@ -113,13 +117,21 @@ def session(text: str) -> Path:
 
 def _check_one(text: str, sessions_: Sequence[Path]) -> None:
     """Raise ``UsageError`` if the sessions are of several folders."""
-    of = {path.parent: path for path in sessions_}
-    if len(of) > 1:
-        named = ", ".join(
-            _identifier(path)[:8] if _whole(folder)[1] else str(folder)
-            for folder, path in [*of.items()][-3:]
-        )
-        raise UsageError(f"{text} may be any of {len(of)}", f"name one: {named}")
+    if len({path.parent for path in sessions_}) < 2:
+        return
+    from gpuwatch.analysis.summary.listing import started_here
+    from gpuwatch.cli.selection.session_index import listed
+
+    rows, ones = listed(sessions_).sessions, dict[Path, str]()
+    ids = Counter(row.id for row in rows)
+    for row in rows:  # newest first; a file that was copied has the id of the other
+        one, folder = row.path, row.path.parent
+        if (folder.name == text or _is_named(folder, text)) and not _whole(folder)[1]:
+            one = folder
+        own = row.id[:8] if one != folder and row.id and ids[row.id] == 1 else shell(one)
+        ones[one] = f"{own} ({started_here(row.started) or row.status})"
+    some = [*ones.values()][:_MOST] + ["..."] * (len(ones) > _MOST)
+    raise UsageError(f"{text} may be any of {len(ones)}", f"name one: {', '.join(some)}")
 
 
 def sessions(text: str) -> list[Path]:
@@ -250,9 +262,25 @@ def _is_named(folder: Path, text: str) -> bool:
     return study is not None and study.name == text
 
 
-def with_id(text: str) -> list[Path]:
-    """The sessions whose ids begin so."""
-    return [path for path in known_sessions() if _identifier(path).startswith(text)]
+def hidden_by(name: str) -> list[Path]:
+    """The sessions whose id begins so (three characters do by chance), or whose folder is called
+    so."""
+    return [
+        path
+        for path in known_sessions()
+        if path.parent.name == name or (len(name) > 3 and _identifier(path).startswith(name))
+    ]
+
+
+def named(name: str) -> list[tuple[Path, str]]:
+    """The :func:`target` of each session and study that is called so."""
+    folders = resolved([*(path.parent for path in known_sessions()), *waiting_studies()])
+    return [
+        (folder, key) if key else _whole(folder)
+        for folder in folders
+        for key, label in read(folder).items()
+        if label.name == name and (folder / key).exists()
+    ]
 
 
 def _identifier(path: Path) -> str:
