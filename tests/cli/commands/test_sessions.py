@@ -201,6 +201,14 @@ def test_words_find_what_has_all_of_them(
     assert "gpuwatch sessions --find resnet" in capsys.readouterr().err
 
 
+def test_of_a_folder_without_sessions_the_folder_is_told(
+    said, waiting: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["sessions", str(tmp_path / "empty")]) == 0
+    assert f"no session in {tmp_path / 'empty'}; " in capsys.readouterr().err
+
+
 def test_a_study_that_waits_is_listed_with_its_reason(said, waiting: Path) -> None:
     _, line = said()
     assert line.startswith("waiting ") and " queued " in line

@@ -31,7 +31,7 @@ from gpuwatch.core import units
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON
-from gpuwatch.core.text import clean, cut, document, to_paste
+from gpuwatch.core.text import clean, cut, document, shell, to_paste
 from gpuwatch.session.in_part import RunInPart
 
 _UNBOUNDED = 10_000
@@ -69,6 +69,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return 0
     if not (listing.sessions or listing.studies):
         none = "no session was recorded yet; start one: gpuwatch run mnist-cnn"
+        if arguments.folder:
+            none = f"no session in {' '.join(map(shell, arguments.folder))}; all: gpuwatch sessions"
         print(f"no session has {arguments.find}" if arguments.find else none, file=sys.stderr)
         return 0
     columns = shutil.get_terminal_size((_UNBOUNDED, 24)).columns
@@ -115,7 +117,6 @@ def _json(listing: Listed) -> str:
 def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
     """A line for each study and for each session of none, newest first; lines are cut to
     ``columns``. ``runs``: a line for each session; ``paths``: with its file, not cut."""
-    from gpuwatch.core.text import shell
     from gpuwatch.report.tables import table
 
     waiting = [row for row in listing.studies if not row.sessions]
