@@ -109,10 +109,11 @@ def dispatch(arguments: Sequence[str]) -> int:
     elif "--record" in own:
         name = "--record"
         own.remove(name)
-    elif at == len(own) and not command and not {"-h", "--help", "--version"}.intersection(own):
-        name = HOME
     else:
-        return _help(own[at:])
+        _check_options(own[:at])
+        if at < len(own) or command or {"-h", "--help", "--version"}.intersection(own):
+            return _help(own[at:])
+        name = HOME
     module = module_of(name)
     # A command such as `tag` may take words with a leading dash that are not options.
     words, parser = getattr(module, "words", list)(own), parser_of(name)
@@ -142,6 +143,19 @@ def command_at(arguments: Sequence[str]) -> int:
         word = arguments[at]
         at += 2 if len(word) > 2 and any(option.startswith(word) for option in VALUED) else 1
     return min(at, len(arguments))
+
+
+def _check_options(before: Sequence[str]) -> None:
+    """Raise ``UsageError`` if one of the words before a command is no option there."""
+    from difflib import get_close_matches
+
+    of_home = [option for each in parser_of(HOME).arguments for option in each.option_strings]
+    known = ["--record", "--version", *of_home]
+    for word in before:
+        if word.startswith("--") and not any(o.startswith(word.partition("=")[0]) for o in known):
+            close = get_close_matches(word, known, n=1, cutoff=0.7)
+            hint = f"did you mean {close[0]}?" if close else "see `gpuwatch --help`"
+            raise UsageError(f"no option {word}", hint)
 
 
 def module_of(name: str) -> ModuleType:

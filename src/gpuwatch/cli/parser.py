@@ -8,6 +8,12 @@ from typing import Any, NoReturn
 
 from gpuwatch.core.errors import UsageError
 
+_INSTEAD = {
+    "--price": "give it afterwards: gpuwatch compare STUDY --price STUDY=EUR, "
+    "of one run gpuwatch show last --price EUR",
+    "--set": "to set a variable: --env bare,set=VAR=VALUE",
+}
+"""What does what somebody wants of a run with such an option."""
 Add = Callable[..., argparse.Action]
 """The ``add_argument`` of a parser or of a group."""
 
@@ -58,8 +64,8 @@ class Parser(argparse.ArgumentParser):
             for word in message.split()[2:]:
                 if word.startswith("-") and (close := get_close_matches(word, known, n=1)):
                     hint = f"did you mean {close[0]}?"
-        if message.startswith("unrecognized arguments: --price"):
-            hint = "give it afterwards: gpuwatch compare STUDY --price STUDY=EUR"
+            if "--env" in known:
+                hint = _INSTEAD.get(message.split()[2].partition("=")[0], hint)
         if message.startswith("unrecognized arguments: --record") and self.prog.endswith(" run"):
             hint = "without a screen: gpuwatch --record WORKLOAD"
         if message.endswith("given twice"):

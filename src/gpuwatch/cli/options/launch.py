@@ -102,7 +102,7 @@ def add_recording_arguments(parser: Parser) -> None:
     )
     add(
         "--duration",
-        type=seconds,
+        type=_duration,
         metavar="TIME",
         help="stop each run after this time, such as 90s or 5m",
     )
@@ -231,7 +231,7 @@ def margin(text: str) -> float:
 
 def rest(text: str) -> float:
     """Parse a rest between runs, in s: at most an hour, and 0 is one too."""
-    value = 0.0 if re.fullmatch(r"0+(\.0*)?(ms|min|[smh]?)", text.strip()) else seconds(text)
+    value = seconds(text)
     if value > _LONGEST_REST:
         raise argparse.ArgumentTypeError(f"{text!r} is too long: at most an hour")
     return value
@@ -348,13 +348,19 @@ def _hook(text: str) -> tuple[str, ...] | None:
 
 
 def seconds(text: str) -> float:
-    """Parse a time such as ``0.5``, ``500ms``, ``90s``, ``5m`` or ``2h`` into seconds."""
+    """Parse a time such as ``0``, ``500ms``, ``90s``, ``5m`` or ``2h`` into seconds."""
     match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)(ms|min|[smhd]?)", text.strip())
-    if not match or float(match[1]) <= 0:
+    if not match:
         raise argparse.ArgumentTypeError(
             f"invalid time {text!r}: expected 0.5, 500ms, 90s, 5m or 2h"
         )
     return float(match[1]) * _UNITS[match[2]]
+
+
+def _duration(text: str) -> float:
+    if not (value := seconds(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is too short: more than 0")
+    return value
 
 
 def need_linux() -> None:
