@@ -61,7 +61,7 @@ def test_no_line_is_wider_than_the_terminal_and_the_result_stays(said, columns: 
         assert all("ms/step" in line for line in lines[1:])
 
 
-def test_a_long_name_is_cut_before_the_times_go(said, tmp_path: Path) -> None:
+def test_a_long_name_is_cut_before_the_start_goes(said, tmp_path: Path) -> None:
     name = "a-study-with-a-very-long-name-that-somebody-gave-20261129-045832"
     (tmp_path / "kept").mkdir()
     unnamed = shutil.ignore_patterns("labels.json")
@@ -69,7 +69,7 @@ def test_a_long_name_is_cut_before_the_times_go(said, tmp_path: Path) -> None:
     assert any(name in line for line in said(tmp_path / "kept"))
     for columns in (80, 100):
         head, line = said(tmp_path / "kept", columns=columns)
-        assert "elapsed" in head and "a-study-w…20261129-045832  4 finished" in line
+        assert "start" in head and "a-study-w…20261129-045832  4 finished" in line
         assert "NO VERDICT" in line and len(line) <= columns
 
 
@@ -110,6 +110,28 @@ def test_runs_are_told_apart_by_their_arguments(said, recorded: Path, columns: i
         8,
         64,
     }
+
+
+@pytest.mark.parametrize(
+    ("columns", "kept", "told"),
+    [
+        (80, "start", "CUDA out of memo"),
+        (100, "started, ", "CUDA out of memory (tried"),
+        (120, "started, ", "CUDA out of memory (tried 20."),
+        (140, "started, ", "CUDA out of memory (tried 20.00 GiB)"),
+        (160, "started, ", "CUDA out of memory (tried 20.00 GiB)"),
+    ],
+)
+def test_the_start_and_the_result_have_room_before_what_is_less_useful(
+    said, recorded: Path, columns: int, kept: str, told: str
+) -> None:
+    study = recorded / "mnist-cnn-20261129-045832"
+    shutil.copytree(KEPT / "study", study, ignore=shutil.ignore_patterns("labels.json"))
+    (study / "04-bare-2.gpuwatch").unlink()
+    head, *lines = said(recorded, columns=columns)
+    assert f"  {kept}" in head and max(map(len, lines)) <= columns
+    assert any(f"  {told}" in line and "train.py --b" in line for line in lines)
+    assert any(line.startswith(f"{study.name}  ended: 3 f") for line in lines)
 
 
 def test_mfu_and_peak_memory_stand_where_there_is_room(said, recorded: Path) -> None:

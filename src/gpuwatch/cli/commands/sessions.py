@@ -129,27 +129,25 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
     rows = [_line(studies.get(path) or of_path[0], of_path) for path, of_path in sessions.items()]
     named = {"started": f"started, {datetime.now().astimezone().tzname()}"}
     head = [name for name in rows[0] if name not in _OPTIONAL or any(row[name] for row in rows)]
+    head.remove("start")
     if paths:
         head.append("file")
         rows = [{**row, "file": shell(path)} for row, path in zip(rows, sessions, strict=True)]
         heads = [named.get(name, name) for name in head]
         return table(heads, [[row[name] for name in head] for row in rows], left=len(head))
     few = [name for name in head if name not in _FIGURES]
-    least = [name for name in few if name != "started"]
-    untagged = [name for name in least if name != "tags"]
-    timed = [name for name in untagged if name != "env"]
-    bare = [name for name in timed if name != "elapsed"]
-    barest = [name for name in bare if name != "command"]
-    # The first column takes a name whole, for commands do, until the times go. Of a study's name
-    # the end stays, which is its time.
-    ways = ((head, _UNBOUNDED, 20), (few, _UNBOUNDED, 16), (few, _NAME, 16))
-    narrow = ((shown, _NAME, 12) for shown in (least, untagged, timed, bare, barest))
-    for shown, first, narrowest in (*ways, *narrow):
+    untagged = [name for name in few if name != "tags"]
+    # The first column takes a name whole, for commands do, until others go. Of a study's name the
+    # end stays, which is its time.
+    ways = ((head, _UNBOUNDED, 20), (few, _UNBOUNDED, 16), (few, _NAME, 16), (untagged, _NAME, 16))
+    wide = ((*way, _RESULT) for way in ways)
+    narrow = ((names.split(), _NAME, 12, least) for names, least in _NARROW)
+    for shown, first, narrowest, least in (*wide, *narrow):
         heads = [named.get(name, name) for name in shown]
         cells = [[row[name] for name in shown] for row in rows]
         widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
         widths[0] = min(widths[0], first)
-        widths[-1] = min(widths[-1], _LEAST if shown == timed else _RESULT)
+        widths[-1] = min(widths[-1], least)
         over = sum(widths) + 2 * (len(widths) - 1) - columns
         while over > 0 and (widest := max(widths[1:-1], default=0)) > narrowest:
             widths[widths.index(widest, 1)] -= 1
@@ -174,9 +172,18 @@ _FIGURES = ("MFU", "peak mem")
 """Columns that go where there is no room."""
 _OPTIONAL = ("tags", *_FIGURES)
 """Columns that only some lists have."""
-_RESULT, _LEAST = 22, 17
-"""Columns that the last cell needs at least, and before the time that a run took goes."""
-_WHOLE, _ENOUGH = 80, 28
+_RESULT = 40
+"""Columns that the last cell needs at least, before others go."""
+_NARROW = (
+    ("session status command started elapsed result", 30),
+    ("session status command started result", 26),
+    ("session status command start result", 24),
+    ("session status command start result", 17),
+    ("session status command result", 17),
+    ("session status result", 22),
+)
+"""What stays of the columns where there is less and less room, and what the last one needs."""
+_WHOLE, _ENOUGH = 80, 24
 """Columns of the last cell for which others are cut to so many."""
 _NAME = 25
 """Columns of a name that is cut, as wide as ``mnist-cnn-20261129-045832``."""
@@ -206,13 +213,16 @@ def _line(of: ListedSession | ListedStudy, runs: Sequence[ListedSession]) -> dic
         if not runs:
             commands, environments = ", ".join(of.commands), [*of.environments]
     seconds = elapsed((run.started, run.seconds) for run in runs)
+    started = started_here(runs[-1].started) if runs else ""
+    day, _, clock = started.partition(" ")
     cells = {
         "session": of.name or name,
         "status": status,
         "command": commands,
         "env": ", ".join(dict.fromkeys(filter(None, environments))),
         "tags": " ".join(of.tags),
-        "started": started_here(runs[-1].started) if runs else "",
+        "started": started,
+        "start": clock if day == f"{datetime.now():%m-%d}" else day[-5:],
         "elapsed": "" if seconds is None else units.clock_time(round(seconds)),
         "MFU": mfu,
         "peak mem": memory,
