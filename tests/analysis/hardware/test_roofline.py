@@ -75,7 +75,8 @@ def test_far_below_both_is_host_bound_where_idle_time_shows_it() -> None:
         "bfloat16 peak) nor bandwidth (1.0 % of the measured copy) is full"
     )
     found = of(flop=1e12, measured_bytes=1e10, busy=0.95, data_share=0.5).verdict
-    assert found.bound == "host" and "waiting for data took 50 % of the step" in found.text
+    assert found.bound == "host"
+    assert found.text.startswith("input-bound: waiting for data took 50 % of the step; neither")
 
 
 def test_far_below_both_without_idle_time_is_not_called_host_bound() -> None:
@@ -86,7 +87,11 @@ def test_far_below_both_without_idle_time_is_not_called_host_bound() -> None:
         "9.5 % of the time no kernel ran"
     )
     capped = of(SHEETS, **rates, clocks=Clocks(1.0, 1.87e9, 1.98e9, None)).verdict
-    assert capped.text == f"{inefficient.text}; the clocks were held down all the time"
+    assert capped.text == inefficient.text.replace(" is full", " is full, clocks held down")
+    often = of(SHEETS, **rates, clocks=Clocks(0.87, 1.87e9, 1.98e9, None)).verdict
+    assert "is full, clocks held down 87 %: its kernels" in often.text
+    seldom = of(SHEETS, **rates, clocks=Clocks(0.2, 1.87e9, 1.98e9, None)).verdict
+    assert seldom.text == f"{inefficient.text}; the clocks were held down 20 % of the time"
     small = of(flop=1e12, measured_bytes=1e10, busy=0.99, sm_activity=0.1).verdict
     assert small.bound == "neither" and "its kernels do not fill the GPU" in small.text
     assert "the idle time is unknown" in of(flop=1e12, measured_bytes=1e10).verdict.text
@@ -114,6 +119,20 @@ def test_without_ceilings_nothing_is_said_and_the_mend_is_named() -> None:
     other = roofline_of(Program("run"), Rates(flop=1e12, bytes=1e10), CEILINGS, None).verdict
     assert "no data type is known of its products" in other.text
     assert "`dtype`" in (other.hint or "") and "calibrate" not in (other.hint or "")
+
+
+def test_half_of_the_time_idle_names_the_bound_whatever_the_ceilings_are() -> None:
+    rates = Rates(flop=1e12, bytes=1e10, busy=0.4, data_share=0.6)
+    found = roofline_of(Program("run"), rates, {}, "bfloat16").verdict
+    assert found.bound == "host" and "gpuwatch calibrate" in (found.hint or "")
+    assert found.text.startswith(
+        "input-bound: waiting for data took 60 % of the step; 60 % of the time no kernel ran; the"
+    )
+    on_cpu = Rates(data_share=0.89, on_gpu=False, cores_busy=0.1)
+    found = roofline_of(Program("run"), on_cpu, {}, None).verdict
+    assert found.text.startswith("input-bound: waiting for data took 89 % of the step; ")
+    less = Rates(flop=1e12, bytes=1e10, busy=0.6, data_share=0.4)
+    assert roofline_of(Program("run"), less, {}, "bfloat16").verdict.bound == "unknown"
 
 
 def test_ceilings_that_could_not_be_chosen_are_told_with_what_helps() -> None:

@@ -7,7 +7,8 @@ Two shares decide, that of the compute ceiling and that of the bandwidth:
   reads one half. The roof does not explain anything slower.
 - Below that, no ceiling limits the run. The cause is sought in idle time: ``IDLE`` (one quarter) of
   the time idle, or of the step in the data phase, is named, since removing it would shorten the
-  step by a quarter or more.
+  step by a quarter or more. Where a ceiling is not known, one half of the step is: no ceiling then
+  explains as much.
 - Algorithmic bytes over ``OVER`` times the bandwidth never reached memory: caches served them, and
   they show no bound. Five per cent allow for the error of a measured ceiling.
 - A counted rate over the arithmetic peak is impossible, and shows no bound either.
@@ -122,6 +123,8 @@ def verdict_of(
     if compute is None or bandwidth is None:
         known = f" ({shares})" if shares else ""
         which, hint = _unknown_ceilings(data_type, compute, bandwidth, missing)
+        if causes := _idle_causes(rates, NEAR, idle=idle_of(rates) if rates.on_gpu else None):
+            return _by_host(rates, f"{causes}; {which}{known}", hint)
         return _cannot_tell(f"{which}{known}", hint)
     unused = (
         f"neither compute ({_share(shown, compute)}{clock}) nor bandwidth "
@@ -136,6 +139,8 @@ def without_point(
     """For a run without a point: a full memory is known without FLOP, as that of a copy."""
     measured = rates.measured_bytes
     share = None if bandwidth is None or measured is None else measured / bandwidth.value
+    if causes := _idle_causes(rates, NEAR):
+        return _by_host(rates, f"{causes}; {reason}", hint)
     if bandwidth is None or share is None or not NEAR <= share <= OVER:
         return _cannot_tell(reason, hint)
     return Verdict(MEMORY, f"{MEMORY}-bound: bandwidth at {_of(share, bandwidth)}; {reason}", hint)
@@ -212,17 +217,29 @@ def _unknown_ceilings(
 
 
 def _below(unused: str, held: str, rates: Rates) -> Verdict:
-    idle, data = idle_of(rates), rates.data_share
-    causes = []
-    if idle is not None and idle >= IDLE:
-        causes.append(_idle_text(rates, idle))
-    if data is not None and data >= IDLE:
-        causes.append(f"waiting for data took {units.percent(data)} of the step")
-    if causes:
-        kind = "launch- or host-bound" if rates.on_gpu else "host-bound"
-        return Verdict(HOST, f"{kind}: {'; '.join(causes)}; {unused}{held}")
+    if causes := _idle_causes(rates, IDLE, idle=idle_of(rates)):
+        return _by_host(rates, f"{causes}; {unused}{held}")
+    if rates.clocks is not None and rates.clocks.held >= NEAR:  # said where it is not cut off
+        share = units.percent(rates.clocks.held)
+        unused, held = f"{unused}, clocks held down {share}".removesuffix(" 100 %"), ""
     text = f"{unused}: {_no_idle_cause(rates)}{held}"
     return Verdict(NEITHER, text, rates.kernels)
+
+
+def _idle_causes(rates: Rates, least: float, *, idle: float | None = None) -> str:
+    """Waits that take ``least`` of the time or more, for data first."""
+    data = rates.data_share
+    causes = (
+        [] if data is None else [(data, f"waiting for data took {units.percent(data)} of the step")]
+    )
+    causes += [] if idle is None else [(idle, _idle_text(rates, idle))]
+    return "; ".join(text for share, text in causes if share >= least)
+
+
+def _by_host(rates: Rates, text: str, hint: str | None = None) -> Verdict:
+    kind = "launch- or host-bound" if rates.on_gpu else "host-bound"
+    kind = "input-bound" if (rates.data_share or 0.0) >= IDLE else kind
+    return Verdict(HOST, f"{kind}: {text}", hint)
 
 
 def _no_idle_cause(rates: Rates) -> str:
