@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.samples.gauges import POINTS, RunSeries, points_for, run_series
+from gpuwatch.analysis.samples.gauges import LOSS, POINTS, RunSeries, points_for, run_series
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
 from tests.analysis.sessions import CPU, GPU, OTHER_GPU, SECOND, STEPS, WARM, record
@@ -100,6 +101,33 @@ def test_rates_are_work_over_time_and_counted(tmp_path: Path) -> None:
     assert flop.values[middle] == pytest.approx(4e12)
     assert samples.values[middle] == pytest.approx(128.0)
     assert flop.values[0] is None and flop.method is Method.COUNTED
+
+
+def test_a_loss_is_at_the_points_that_it_was_told_before_and_nowhere_else(tmp_path: Path) -> None:
+    """Steps of half a second, samples every quarter; every fifth step tells its loss."""
+    told = {5: 2.0, 10: 1.0, 15: math.nan, 20: 0.5}
+    steps = [
+        {
+            "event": "step",
+            "step": step,
+            "seconds": 0.5,
+            "monotonic_ns": round((WARM + step * 0.5) * SECOND),
+            **({"loss": told[step]} if step in told else {}),
+        }
+        for step in range(1, STEPS + 1)
+    ]
+    file = record(tmp_path / "a.gpuwatch", steps=steps, interval=0.25)
+    found = series(file)
+    losses = dict(zip(found.seconds, found.metrics[LOSS].values, strict=True))
+    known = {second: value for second, value in losses.items() if value is not None}
+    assert [*known] == [2.5, 5.0, 7.5, 10.0] and math.isnan(known.pop(7.5))
+    assert known == {2.5: 2.0, 5.0: 1.0, 10.0: 0.5}
+    none, mean, lost = series(file, 3).metrics[LOSS].values
+    assert (none, mean) == (None, 1.5) and lost is not None and math.isnan(lost)
+    with sqlite3.connect(file) as db:
+        db.execute("UPDATE step SET loss = NULL")
+    db.close()
+    assert LOSS not in series(file).metrics
 
 
 def test_a_page_of_many_runs_gets_fewer_points_of_each() -> None:

@@ -32,7 +32,7 @@ from tests.analysis.sessions import BATCH, SECOND, STEPS, WARM, summary
 from tests.reading import events
 
 EFFECTS = {BARE.label: 1.0, DOCKER.label: 1.0}
-NAMES = ("loss, last step", "acc@1, last step", "acc@5, last step")
+NAMES = ("last loss", "last acc@1", "last acc@5")
 
 
 def lines(**last: Any) -> list[dict[str, Any]]:
@@ -135,7 +135,7 @@ def test_what_an_epoch_ended_with_stands_apart_from_the_last_step(tmp_path: Path
     assert told["acc1"]["value"] == 0.875
     assert told["acc5"]["value"] is None and told["acc5"]["reason"] == "no epoch line has it"
     of = {row.name: row.values[0] for row in compare([found]).rows if row.group == "training"}
-    assert of["loss, last epoch"] == 0.123456789 and of["loss, last step"] == 0.1
+    assert of["loss, last epoch"] == 0.123456789 and of["last loss"] == 0.1
     assert (of["reported at step"], of["reported at epoch"]) == (20, 2)
 
 

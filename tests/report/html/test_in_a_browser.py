@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gpuwatch.analysis.results import StudyResult
-from gpuwatch.report.html.page import page
+from gpuwatch.analysis.samples.gauges import LOSS
+from gpuwatch.report.html.page import page as page_of
 from tests.report.html.conftest import Open
+from tests.report.html.curves import curves_of
 
 
 def test_it_loads_without_an_error_and_asks_for_nothing(open_page: Open, html: str) -> None:
@@ -66,6 +70,27 @@ def test_another_gauge_and_the_steps_can_be_chosen(open_page: Open, html: str) -
     assert by_step[0][0] < 5 and len(by_step) < len(power)
     labels = page.eval_on_selector_all("svg.over text", "all => all.map(each => each.textContent)")
     assert labels[0] == "0" and labels[-1] == "500"
+
+
+def test_a_loss_is_drawn_through_the_points_that_have_one(
+    open_page: Open, study: StudyResult
+) -> None:
+    """It falls below 0 and was once no number: there alone is a gap."""
+    runs = curves_of(study, 8)
+    losses = (2.0, None, 1.0, math.nan, None, 0.0, None, -1.0)
+    runs = [
+        replace(run, metrics={**run.metrics, LOSS: replace(run.metrics[LOSS], values=losses)})
+        for run in runs
+    ]
+    page = open_page(page_of(study, runs)).page
+    page.get_by_label("Metric", exact=True).select_option("loss")
+    assert page.inner_text("figure.curves .what") == "loss"
+    drawn = page.get_attribute("figure.curves path.curve", "d")
+    assert re.findall("[ML]", drawn) == ["M", "L", "M", "L"]
+    heights = [y for _, y in _paths(page)[0]]
+    assert heights == [8.0, 80.7, 153.3, 226.0]  # even steps from 2 to -1
+    page.hover("figure.curves svg.over", position={"x": 1, "y": 100})
+    assert "bare: 2 (2 to 2, 7 runs)" in page.inner_text(".readout")
 
 
 def test_the_keyboard_reads_values_off(open_page: Open, html: str) -> None:
@@ -171,6 +196,6 @@ def test_it_can_be_used_without_seeing_it(open_page: Open, html: str) -> None:
 
 
 def test_a_study_without_curves_says_so(open_page: Open, study: StudyResult) -> None:
-    opened = open_page(page(study, []))
+    opened = open_page(page_of(study, []))
     assert "No gauge of these runs is known." in opened.page.inner_text("main")
     assert opened.errors == [] and opened.page.evaluate(AUDIT) == []

@@ -153,15 +153,16 @@ STEP, EPOCH = "step", "epoch"
 
 
 def name_of(key: str, kind: str) -> str:
-    """Name of a row, such as ``loss, last step``."""
-    return f"{NAMES[key]}, last {kind}"
+    """Name of a row: ``last loss``, of a program that prints it now and then of an earlier step,
+    or ``loss, last epoch``."""
+    return f"last {NAMES[key]}" if kind == STEP else f"{NAMES[key]}, last {kind}"
 
 
 _PLACES = {name_of(key, kind): (key, kind) for kind in (STEP, EPOCH) for key in NAMES}
 
 
 def training_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
-    """The figures of the last step and the last epoch, and the numbers of these."""
+    """The last figures of the steps and of the epochs, and the numbers of these."""
     rows = []
     for kind in (STEP, EPOCH):
         for key in NAMES:

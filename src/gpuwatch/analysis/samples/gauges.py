@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import isfinite
 
 from gpuwatch.analysis.samples.rates import rate_series, works
 from gpuwatch.analysis.samples.step_lines import no_rates, several_writers
@@ -19,11 +20,13 @@ from gpuwatch.session.rows import ChannelRow, StepRow
 POINTS = 300
 """Points of a curve that a chart of a page's width can show."""
 FEWEST_POINTS = 20
+LOSS = "loss"
+"""The one that a point may lack between two that have it: many programs tell it now and then."""
 _SHOWN = """
     hw.gpu.utilization hw.gpu.memory.bandwidth gpuwatch.flop.rate hw.gpu.power hw.gpu.memory.usage
     hw.gpu.clock.sm hw.gpu.temperature hw.cpu.utilization process.memory.usage gpuwatch.throughput
 """
-SHOWN = tuple(_SHOWN.split())
+SHOWN = (*_SHOWN.split(), LOSS)
 """Metrics that get a chart, in reading order."""
 
 _ALL_RUNS = 8400
@@ -102,6 +105,8 @@ def run_series(reader: SessionReader, points: int = POINTS) -> RunSeries:
     metrics = _sampled(channels, read.values, placed)
     if doubt is None:
         metrics.update(_derived(mapping(meta.get("count")), lines, placed, source))
+    if several_writers(meta) is None:
+        metrics.update(_loss(lines, placed.ends, source))
     return RunSeries(
         session=str(mapping(meta.get("session")).get("id", "")),
         path=str(reader.path),
@@ -249,3 +254,19 @@ def _derived(
                 CATALOGUE[name].unit, Method.COUNTED, f"{how}{source}", 1, tuple(values)
             )
     return gauges
+
+
+def _loss(lines: Sequence[StepRow], ends: Sequence[int], source: str) -> dict[str, Gauge]:
+    """The mean of the losses told since the point before; not finite where one of them is not."""
+    told: dict[int, list[float]] = {}
+    for row in lines:
+        point = min(bisect_left(ends, row.t), len(ends) - 1)
+        told.setdefault(point, []).extend(row.loss or ())
+    values = tuple(
+        sum(losses) / len(losses) if (losses := told.get(point)) else None
+        for point in range(len(ends))
+    )
+    if not any(value is not None and isfinite(value) for value in values):
+        return {}
+    how = f"as the program told it, mean since the point before{source}"
+    return {LOSS: Gauge("", Method.MEASURED, how, 1, values)}

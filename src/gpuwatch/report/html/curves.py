@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from math import isfinite
 
 from gpuwatch.analysis.results import Question, Run
-from gpuwatch.analysis.samples.gauges import SHOWN, RunSeries
+from gpuwatch.analysis.samples.gauges import LOSS, SHOWN, RunSeries
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import label as name_of
@@ -30,18 +31,21 @@ class Measure:
     divisor: float
     """A value in the metric's own unit divided by this is in ``unit``."""
     unit: str
+    low: float
     top: float
-    """The upper end of its axis, which begins at 0."""
+    """The ends of its axis, which has 0."""
     how: str
     """Method and source, for every way in which the runs obtained it."""
 
     def of(self, series: RunSeries) -> tuple[float | None, ...] | None:
         """A run's values in ``unit``, to four digits; ``None`` if it has no such metric, and for
-        each value that is not finite in that unit."""
+        each value that is not finite in that unit. ``False``: none was told, and the curve goes
+        on."""
         if self.name not in series.metrics:
             return None
         values = series.metrics[self.name].values
-        return tuple(None if v is None else number(short(v / self.divisor)) for v in values)
+        unknown = False if self.name == LOSS else None
+        return tuple(unknown if v is None else number(short(v / self.divisor)) for v in values)
 
 
 def measures(series: Sequence[RunSeries]) -> list[Measure]:
@@ -52,15 +56,18 @@ def measures(series: Sequence[RunSeries]) -> list[Measure]:
         if not gauges:
             continue
         unit = gauges[0].unit
-        largest = max((abs(v) for each in gauges for v in each.values if v is not None), default=0)
-        divisor, shown = _display(unit, largest)
+        known = [v for each in gauges for v in each.values if v is not None and isfinite(v)]
+        low, high = min(known, default=0), max(known, default=0)
+        divisor, shown = _display(unit, max(-low, high))
         hows = dict.fromkeys(
             f"{each.method.value}, {each.source}"
             + (f", mean of {each.devices} devices" if each.devices > 1 else "")
             for each in gauges
         )
-        top = 100.0 if unit == "1" else from_zero(largest / divisor).high
-        measures_.append(Measure(name, name_of(name), divisor, shown, top, "; ".join(hows)))
+        top = 100.0 if unit == "1" else from_zero(high / divisor).high
+        bottom = -from_zero(-low / divisor).high if low < 0 else 0.0
+        how = "; ".join(hows)
+        measures_.append(Measure(name, name_of(name), divisor, shown, bottom, top, how))
     return measures_
 
 
@@ -73,8 +80,8 @@ def _display(unit: str, largest: float) -> tuple[float, str]:
     """Divisor and display unit for values up to ``largest``: ``(1e12, "TFLOP/s")``."""
     if unit == "1":
         return 0.01, "%"
-    if unit == "Cel":
-        return 1.0, "°C"
+    if unit in ("Cel", ""):
+        return 1.0, "°C" if unit else ""
     if unit == "By":
         for power, prefix in ((40, "T"), (30, "G"), (20, "M"), (10, "K")):
             if largest >= 2**power:
@@ -241,6 +248,7 @@ def _data(
                 {
                     "title": each.title,
                     "unit": clean(each.unit),
+                    "low": each.low,
                     "top": each.top,
                     "how": clean(each.how, 600),
                 }

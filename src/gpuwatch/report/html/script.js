@@ -63,7 +63,10 @@
     const along = (run) => (mode.value === "steps" ? run.k : run.t);
     const range = () => data.ranges[mode.value];
     const measure = () => data.measures[metric.value];
-    const y = (value) => TOP + (BOTTOM - TOP) * (1 - Math.min(1, Math.max(0, value / measure().top)));
+    const y = (value) => {
+      const { low, top } = measure();
+      return TOP + (BOTTOM - TOP) * (1 - Math.min(1, Math.max(0, (value - low) / (top - low))));
+    };
     const share = (x) => (x - range()[0]) / (range()[1] - range()[0]);
 
     // A run's point nearest to x among those that are shown, as [x, value].
@@ -72,7 +75,7 @@
       if (!values) return null;
       let best = null, distance = farthest;
       for (let i = 0; i < xs.length; i++) {
-        if (xs[i] === null || values[i] === null || xs[i] < range()[0] || xs[i] > range()[1]) continue;
+        if (xs[i] === null || typeof values[i] !== "number" || xs[i] < range()[0] || xs[i] > range()[1]) continue;
         const far = Math.abs(xs[i] - x);
         if (far < distance) { best = [xs[i], values[i]]; distance = far; }
       }
@@ -85,6 +88,7 @@
       if (!values) return told;
       for (let at = 0; at < values.length; at++) {
         const x = xs[at];
+        if (values[at] === false) continue;
         if (values[at] === null || x === null || x < range()[0] || x > range()[1]) { pen = "M"; continue; }
         told += `${pen}${(share(x) * WIDE).toFixed(1)} ${y(values[at]).toFixed(1)}`;
         pen = "L";
@@ -106,7 +110,7 @@
     });
 
     const draw = () => {
-      const up = ticks(0, measure().top, 4), parts = [title];
+      const up = ticks(measure().low, measure().top, 4), parts = [title];
       title.textContent = `${measure().title} of ${of}`;
       for (const tick of up)
         parts.push(make("line", { class: "grid", x1: 0, x2: "100%", y1: y(tick), y2: y(tick) }));
@@ -129,7 +133,7 @@
       scale.replaceChildren(
         ...up.map((tick) => make("text", { x: "100%", y: y(tick) + 4, "text-anchor": "end" }, label(tick))),
       );
-      figure.querySelector(".what").textContent = `${measure().title}, ${measure().unit}`;
+      figure.querySelector(".what").textContent = [measure().title, measure().unit].filter(Boolean).join(", ");
       across.textContent = mode.value === "steps" ? "timed steps done" : across.dataset.time;
       figure.querySelector(".how").textContent = measure().how;
       readout.replaceChildren();
@@ -149,7 +153,7 @@
         if (!values.length) { told.push(`${cell.label}: —`); return; }
         const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
         const span = values.length > 1 ? ` (${short(Math.min(...values))} to ${short(Math.max(...values))}, ${values.length} runs)` : "";
-        told.push(`${cell.label}: ${short(mean)} ${measure().unit}${span}`);
+        told.push(`${cell.label}: ${short(mean)}${measure().unit && ` ${measure().unit}`}${span}`);
       });
       readout.replaceChildren(...told.map((text) => {
         const part = document.createElement("span");
