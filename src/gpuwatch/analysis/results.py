@@ -359,7 +359,7 @@ class SweepPoint:
     """Blocks shared with the best, or the smaller number of runs without shared blocks; ``None``:
     it is the best, or not compared."""
     loss: float | None = None
-    """At the last step, median over the runs; likewise the accuracies (0 to 1). Not tested: runs of
+    """The last one, the mean over the runs; likewise the accuracies (0 to 1). Not tested: runs of
     one seed share them."""
     acc1: float | None = None
     acc5: float | None = None

@@ -1,7 +1,7 @@
 """Show the roofline of sessions: FLOP/s against FLOP per byte, under the ceilings of their device.
 
 A study's folder or a tag stands for all its sessions; of more than four, text and picture have of
-each program in each environment the run nearest to the median. Measured ceilings are from
+each program in each environment the run nearest to their mean. Measured ceilings are from
 `gpuwatch calibrate`.
 """
 
@@ -53,7 +53,7 @@ def render(paths: list[Path], form: str) -> str:
     if len(paths) > FEW and form != "json":
         questions = read_sessions(paths, across_devices=True).questions
         middle = [run for question in questions for run in middle_runs(question) if run is not None]
-        whose = "of one program in one environment that nearest its median"
+        whose = "of one program in one environment that nearest to their mean"
         left_out = f"{len(middle)} of {len(paths)} sessions: {whose}.\n\n"
         paths = [Path(run.session.path) for run in middle]
     rooflines = []

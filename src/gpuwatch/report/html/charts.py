@@ -338,7 +338,7 @@ def rooflines(of: Rooflines) -> str:
         for each in of.rooflines
         for point in each.points
     )
-    whose = "<figcaption>Of each cell the run nearest to its median.</figcaption>"
+    whose = "<figcaption>Of each cell the run nearest to its mean.</figcaption>"
     return (
         f'<figure class="roofline"><img src="data:image/svg+xml;base64,{data}" '
         f'alt="{text(f"Roofline, FLOP/s against FLOP per byte. {points}", 1000)}">'
