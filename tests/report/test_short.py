@@ -93,6 +93,23 @@ def test_one_session_is_shown_by_what_bounds_it_first(
     assert "FLOP/s, % of data-sheet peak" in every and "MFU at maximum clock" in every
 
 
+@pytest.mark.parametrize(
+    ("file", "note", "shown"),
+    [
+        ("h200/copy", "process GPU utilization: samples cover only 84 %", False),
+        ("kept-0.1.0/study/01-bare-1", "CPU utilization: samples cover only 86 %", True),
+    ],
+)
+def test_how_far_a_row_was_sampled_is_told_where_the_row_is(
+    capsys: pytest.CaptureFixture[str], file: str, note: str, shown: bool
+) -> None:
+    path = Path(__file__).parents[1] / "data" / f"{file}.gpuwatch"
+    assert main(["show", str(path)]) == 0
+    assert (note in capsys.readouterr().out) is shown
+    assert main(["show", "--all", str(path)]) == 0
+    assert note in capsys.readouterr().out
+
+
 def test_profile_and_counters_are_in_no_elapsed_time(tmp_path: Path) -> None:
     times = {"real_seconds": 89.0, "user_seconds": 20.0, "sys_seconds": 10.0}
     stages = {"profile": {"real_seconds": 1.5}, "counters": {"real_seconds": 71.5}}

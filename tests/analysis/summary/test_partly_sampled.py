@@ -38,13 +38,17 @@ def test_any_metric_that_is_known_for_less_than_the_others_is_named(
     session: Summary, kind: str
 ) -> None:
     of = _with(session, kind, gpu_utilization=0.98, gpu_power=14 / 42, gpu_energy=None)
-    note = f"GPU power: sampled over only 33 % of the {kind}; statistics are of that part"
+    note = f"GPU power: samples cover only 33 % of the {kind}"
     assert partly_sampled([of]) == (note,)
 
 
 def test_what_was_read_once_is_not_known_for_no_part(session: Summary) -> None:
     (note,) = partly_sampled([_with(session, "whole run", gpu_power=0.0, cpu_utilization=1.0)])
-    assert note.startswith("GPU power: sampled over only under 0.1 % of the whole run")
+    assert note == "GPU power: samples cover less than 0.1 % of the whole run"
+    runs = [_with(session, "timed steps", gpu_power=share) for share in (0.0, 0.49)]
+    assert partly_sampled(runs) == (
+        "GPU power: samples cover at most 49 % of the timed steps in 2 of 2 runs",
+    )
 
 
 def test_of_several_runs_it_is_one_note(session: Summary) -> None:
@@ -53,8 +57,8 @@ def test_of_several_runs_it_is_one_note(session: Summary) -> None:
         for share, power in ((0.5, 1.0), (0.7, 0.8), (1.0, 1.0))
     ]
     assert partly_sampled(runs) == (
-        "CPU utilization, GPU power: sampled over only 50 to 70 % of the timed steps in 2 of 3 "
-        "runs; statistics are of that part",
+        "CPU utilization, GPU power: samples cover only 50 to 70 % of the timed steps in 2 of 3 "
+        "runs",
     )
 
 

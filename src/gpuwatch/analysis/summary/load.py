@@ -3,7 +3,7 @@ do not cover all of a window."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from gpuwatch.analysis.samples.channels import FULL
 from gpuwatch.analysis.summary.notes import COSTLY, HOOK
@@ -45,8 +45,11 @@ def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
     return (f"other programs used {_span(busy)} of the CPU's time{of}",)
 
 
-def partly_sampled(sessions: Sequence[Summary]) -> tuple[str, ...]:
+def partly_sampled(
+    sessions: Sequence[Summary], shown: Collection[str] | None = None
+) -> tuple[str, ...]:
     """A note on metrics whose samples do not cover all of the window, with the number of runs.
+    ``shown``: only on these.
 
     The ends of a whole run are covered by no sample of any metric, which needs no note.
     """
@@ -58,7 +61,11 @@ def partly_sampled(sessions: Sequence[Summary]) -> tuple[str, ...]:
         covered = {name: share for name, share in of_metric.items() if share is not None}
         timed = session.window.kind != _WHOLE_RUN
         whole = 1.0 if timed else max(covered.values(), default=1.0)
-        partly = {name: share for name, share in covered.items() if share < FULL * whole}
+        partly = {
+            name: share
+            for name, share in covered.items()
+            if share < FULL * whole and (shown is None or name in shown)
+        }
         if partly:
             names |= dict.fromkeys(partly)
             lowest.append(min(partly.values()) or _ONCE)
@@ -67,15 +74,22 @@ def partly_sampled(sessions: Sequence[Summary]) -> tuple[str, ...]:
         return ()
     named = ", ".join(map(label, list(names)[:_MOST_NAMED]))
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    share, of = _span(sorted(lowest)), _of_runs(len(lowest), sessions)
+    share, of = _part(_span(sorted(lowest))), _of_runs(len(lowest), sessions)
     kind = kinds.pop() if len(kinds) == 1 else "window"
-    text = f"{named}{more}: sampled over only {share} of the {kind}{of}"
-    return (f"{text}; statistics are of that part",)
+    return (f"{named}{more}: samples cover {share} of the {kind}{of}",)
+
+
+def _part(span: str) -> str:
+    """``only 33 to 40 %``; from a share too small to be told ``at most 40 %``, or that alone."""
+    _, to, high = span.partition(" to ")
+    if not span.startswith("<"):
+        return f"only {span}"
+    return f"at most {high}" if to else f"less than {span[1:]}"
 
 
 def _span(shares: Sequence[float]) -> str:
     """``33 %``, or ``33 to 40 %``: from the first of ``shares`` to the last."""
-    low, high = (units.percent(e).replace("<", "under ") for e in (shares[0], shares[-1]))
+    low, high = units.percent(shares[0]), units.percent(shares[-1])
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 

@@ -146,8 +146,8 @@ def how_timed(reader: SessionReader, steps: Sequence[StepLine]) -> tuple[str, ..
         texts.append(f"phases are of {drawn}, as shares of the mean step")
     if passed := number(timing.get("steps_passed")):
         texts.append(
-            f"only timed: {units.counted(int(passed), 'step')}; the others, which were alike, "
-            "tell their samples and FLOP"
+            f"of {units.counted(int(passed), 'step')} only the time was taken: samples and FLOP "
+            "are those of the others"
         )
     by = {name: number(each) for name, each in mapping(timing.get("steps_by")).items()}
     total = sum(each for each in by.values() if each is not None)

@@ -27,7 +27,7 @@ from gpuwatch.analysis.comparison.side_by_side import (
 from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.samples.step_lines import far_mean, other_phase
 from gpuwatch.analysis.summary.identity import device_names, session_title, sound
-from gpuwatch.analysis.summary.load import sampled
+from gpuwatch.analysis.summary.load import partly_sampled, sampled
 from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.analysis.summary.requested import Requested
 from gpuwatch.analysis.summary.summary import Summary
@@ -61,6 +61,8 @@ _FIRST = (
 )
 """Groups and names of the rows of the brief table; median and mean in place of the judged step
 times where a session has none."""
+_OF_PEAK = ("hw.gpu.memory.usage", "process.gpu.memory.usage")
+"""Metrics of which the peak of memory is read."""
 
 
 _LEAST_REST = 0.005
@@ -164,6 +166,12 @@ def short(
     if verdict.hint and sound(session):
         again = f"kernels {shell(session.path)}"
         bounds.append(f"next: {verdict.hint.replace('kernels SESSION', again)}")
+    shown = {row.name for row in main_rows(compared)}
+    if PEAK_MEMORY in shown:
+        shown |= {*_OF_PEAK}
+    elsewhere = partly_sampled([session])  # of rows that are not here, too
+    notes = [each for each in compared.notes if each not in elsewhere]
+    notes += partly_sampled([session], shown)
     used = f"used: {'; '.join(each.text for each in given)}"
     lines = (
         *((outcome, identity) if sound(session) else (identity, outcome)),
@@ -172,7 +180,7 @@ def short(
         [used] * bool(given) + [f"cost: {cost}"] * bool(cost),
         [
             f"note: {each}"
-            for each in (session.notice, read.steady.note, *compared.notes)
+            for each in (session.notice, read.steady.note, *notes)
             if each and each not in (session.end, lost(session.training))
         ],
     )
