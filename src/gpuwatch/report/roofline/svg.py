@@ -114,7 +114,7 @@ def _drawn(frame: Frame) -> list[str]:
         ],
     )
     labels = [
-        _label(room, f"{at} {point.method.value}", [(x + _SIDE + 2, y + 5)])
+        _label(room, f"{at} by {point.bytes_kind} bytes", [(x + _SIDE + 2, y + 5)])
         for at, (point, (x, y)) in enumerate(zip(frame.points, points, strict=True), 1)
     ]
     for flat, (_, y) in zip(frame.flats, flats, strict=True):
