@@ -45,12 +45,16 @@ def status_line(snapshot: Snapshot) -> str:
     if snapshot.silent_seconds is not None:
         parts.append(f"nothing recorded for {clock_time(snapshot.silent_seconds)}")
     parts += _work(snapshot)
-    gauges = [text for gauge in snapshot.gauges[1:] if (text := _gauge(gauge))]
+    known = [(gauge, text) for gauge in snapshot.gauges[1:] if (text := _gauge(gauge))]
+    gauges = [text for _, text in known]
     gpus = [gpu for gpu in snapshot.gpus if gpu.row.used] or list(snapshot.gpus)
     others = [device for device in snapshot.devices if device.row.kind == "cpu"]
     figures = [*([", ".join(gauges)] if gauges else []), *devices_words([*gpus, *others])]
     if snapshot.means and figures:
-        figures[0] = f"means of the {snapshot.means}: {figures[0]}"
+        of = known[0][0].period if known else snapshot.means
+        if of != snapshot.means and len(figures) > 1:  # too few steps for a sample
+            figures[1] = f"of the {snapshot.means}: {figures[1]}"
+        figures[0] = f"means of the {of}: {figures[0]}"
     return "; ".join([", ".join(parts), *figures])
 
 

@@ -59,6 +59,20 @@ def test_of_some_of_the_steps_no_energy_of_a_step_follows(tmp_path: Path) -> Non
     assert (found.gpu_per_step.value, found.gpu_per_step.reason) == (None, SOME)
 
 
+def test_a_step_that_counts_among_the_timed_ones_leaves_their_energy(tmp_path: Path) -> None:
+    """The hook counts the work of a step after the first timed ones; that step is none."""
+    steps = [{**step, "warmup": step["step"] in (1, 5)} for step in STEPS]
+    gauges = {("gpu0", "hw.gpu.power"): 300.0}
+    found = summary(tmp_path / "a.gpuwatch", steps=steps, gauges=gauges).efficiency.energy
+    assert found.gpu_per_step.value == pytest.approx(found.gpu.value / 18)  # type: ignore[operator]
+
+
+def test_without_any_energy_that_is_the_reason(tmp_path: Path) -> None:
+    steps = [{**step, "step": 10 * number} for number, step in enumerate(STEPS, 1)]
+    found = summary(tmp_path / "a.gpuwatch", steps=steps).efficiency.energy
+    assert found.gpu.value is None and found.gpu_per_step.reason == found.gpu.reason
+
+
 def test_an_evaluation_in_the_first_line_is_told_alike(tmp_path: Path) -> None:
     first = {**STEPS[0], "phases": {"other": 0.5, "evaluation": 2.0}}
     told = summary(tmp_path / "a.gpuwatch", steps=[first, *STEPS[1:]])

@@ -79,13 +79,13 @@ def energy_of(
 
 
 def _per_step(energy: MeasuredValue, steps: int | None, doubt: str | None) -> MeasuredValue:
-    if doubt:
+    if doubt and energy.value is not None:
         return unknown("J", doubt)
     return divided(energy, steps, "J", "the timed steps", "no timed step was reported")
 
 
 def _per_sample(energy: MeasuredValue, batch: float | None, doubt: str | None) -> MeasuredValue:
-    if doubt:
+    if doubt and energy.value is not None:
         return unknown("J", doubt)
     return divided(energy, batch, "J", "the timed steps' samples", "the workload told no samples")
 

@@ -240,7 +240,7 @@ def summarise_from(
         statistics,
         of_device,
         samples,
-        _work(timed, described, told=told),
+        _work(timed, steps, described, told=told),
         counters,
         reader.gpu_processes(),
     )
@@ -305,8 +305,12 @@ def summarise_from(
     )
 
 
-def _work(timed: Sequence[StepLine], steps: Steps, *, told: bool) -> Work:
+def _work(
+    timed: Sequence[StepLine], lines: Sequence[StepLine], steps: Steps, *, told: bool
+) -> Work:
     samples = [row.samples for row in timed]
+    # The step whose work is counted may stand among the timed ones, and is told, too.
+    since = [row for row in lines if timed and row.t >= timed[0].t]
     known = [count for count in samples if count is not None]
     return Work(
         sum(row.count for row in timed),
@@ -314,7 +318,7 @@ def _work(timed: Sequence[StepLine], steps: Steps, *, told: bool) -> Work:
         mean_rate(timed, lambda row: row.count, told=told),
         steps.mean_seconds,
         steps.phases.get("data"),
-        SOME if leaps(timed) else None,
+        SOME if leaps(since) else None,
     )
 
 
