@@ -67,6 +67,32 @@ def test_a_loss_that_is_no_number_is_told_first_and_once(
     assert "the loss is no finite number any more" in study_text.terminal(result)
 
 
+def test_of_a_run_that_failed_its_output_is_named_and_of_another_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for code in (0, 1):
+        path = tmp_path / f"{code}.gpuwatch"
+        write(path, Script(meta=finished(code=code), alive=False))
+        assert main(["show", str(path)]) == 0
+        named = f"its output: gpuwatch log {path}\n" in capsys.readouterr().out
+        assert named is (code == 1)
+
+
+def test_a_run_that_used_none_of_its_gpus_says_so_unless_the_cpu_was_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for device in ("auto", "cpu"):
+        workload = {"name": "mnist-cnn", "kind": "workload", "parameters": {"device": device}}
+        path = tmp_path / f"{device}.gpuwatch"
+        meta = {**finished(), "workload": workload}
+        write(path, Script(gpus=2, off_gpu=True, meta=meta, alive=False))
+        with closing(sqlite3.connect(path)) as file, file:
+            file.execute("UPDATE device SET used = 0 WHERE kind = 'gpu'")
+        assert main(["show", str(path)]) == 0
+        told = "the run used no GPU, 2 were there" in capsys.readouterr().out
+        assert told is (device == "auto")
+
+
 def test_one_session_is_shown_by_what_bounds_it_first(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,10 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
     gpus = [each.id for each in reader.devices() if each.kind == "gpu" and each.used is not False]
     texts += gpu_sharing.told_of_pods(reader.facts(), gpus)
     texts += gpu_sharing.told_of_parts(reader.facts(), gpus)
+    devices = [each for each in reader.devices() if each.kind == "gpu"]
+    asked_cpu = mapping(mapping(reader.meta().get("workload")).get("parameters")).get("device")
+    if devices and all(each.used is False for each in devices) and asked_cpu != "cpu":
+        texts.append(f"the run used no GPU, {units.counted(len(devices), 'was', 'were')} there")
     if window.kind == "whole run" and steps:
         texts.append(
             "the timed steps were too short to be sampled: sampled figures are of the whole run, "

@@ -279,6 +279,8 @@ def print_summary(folder: Path, summary: str = "") -> None:
     """
     if CAPSULE is not None:
         return
+    from gpuwatch.session.reading.reader import read_meta
+    from gpuwatch.session.reading.status import State, status
     from gpuwatch.session.study.study_folder import sessions_in
 
     try:
@@ -292,6 +294,9 @@ def print_summary(folder: Path, summary: str = "") -> None:
     plan = read(folder)
     sessions = sessions_in(folder)
     if len(sessions) == 1:
+        ended = status(read_meta(sessions[0]), sessions[0]).state
+        if ended not in (State.FINISHED, State.STOPPED):
+            say(f"its output: {to_paste('log', sessions[0])}")
         say(f"all figures: {to_paste('show --all', sessions[0])}")
     elif plan is not None and any(part.blocks for part in plan.parts):
         say(f"why: {to_paste('compare', folder)}; to send: {shell(folder / 'summary.html')}")

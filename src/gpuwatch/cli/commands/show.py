@@ -33,6 +33,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     from gpuwatch.analysis.comparison.side_by_side import compare
     from gpuwatch.analysis.study.cost import run_cost, run_energy
     from gpuwatch.analysis.study.read import read_from
+    from gpuwatch.analysis.summary.identity import sound
     from gpuwatch.analysis.summary.requested import requested
     from gpuwatch.report import csv, json, markdown, text
     from gpuwatch.report.document.sessions import document, short
@@ -55,7 +56,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         first = text.as_text(short(read, given, paid, cost), terminal.columns())
         # What is the last one may be another when the hint is pasted.
         again = summary.id[:8] if arguments.session == "last" else arguments.session
-        sys.stdout.write(f"{first}\nall figures: {to_paste('show --all', again)}\n")
+        printed = "" if sound(summary) else f"its output: {to_paste('log', again)}\n"
+        sys.stdout.write(f"{first}\n{printed}all figures: {to_paste('show --all', again)}\n")
         return 0
     compared = compare([summary])
     notices = [each for each in (summary.notice, read.steady.note) if each]
