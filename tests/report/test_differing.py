@@ -125,13 +125,14 @@ def test_that_nothing_differs_is_said_by_the_rule_and_only_where_something_was_c
 
 
 TIMED = ("phases, mean", "data", "s")
-DESCRIBED = Verdict(Kind.DESCRIBED, None, None, 0.01, 1, False, None)
+DECIDED = Verdict(Kind.SLOWER, None, None, 0.01, 5, True, None)
+DESCRIBED = replace(DECIDED, kind=Kind.DESCRIBED)
 
 
 def test_an_invalid_pair_is_described_without_better_or_worse() -> None:
-    of, invalid = (1.0, 2.0), replace(DESCRIBED, kind=Kind.INVALID)
+    of, invalid = (1.0, 2.0), replace(DECIDED, kind=Kind.INVALID)
     row = TableRow(*TIMED, of, of, of, MEASURED, (None, 2.0))
-    assert (effect(row, 1, 0, DESCRIBED), effect(row, 1, 0, invalid)) == ("worse", "")
+    assert [effect(row, 1, 0, each) for each in (DECIDED, DESCRIBED, invalid)] == ["worse", "", ""]
 
 
 def test_an_outlier_is_told_before_the_result_is_believed(result: StudyResult) -> None:
@@ -149,7 +150,7 @@ def test_an_outlier_is_told_before_the_result_is_believed(result: StudyResult) -
 def test_what_is_judged_is_not_called_worse_where_the_verdict_cannot_tell() -> None:
     of, change = (1.0, 2.0), Interval(1.0, 0.5, 1.5, 0.95)
     row = TableRow("steps", STEADY, "s", of, of, of, MEASURED, (None, 2.0), changes=(None, change))
-    unsure = replace(DESCRIBED, kind=Kind.CANT_TELL)
+    unsure = replace(DECIDED, kind=Kind.CANT_TELL)
     assert (effect(row, 1, 0, unsure), effect(replace(row, name="x"), 1, 0, unsure)) == (
         "",
         "worse",
@@ -182,7 +183,7 @@ def test_better_and_worse_are_said_beyond_the_margin_of_what_has_a_better(
     values, ratios = (1.0, ratio), (None, ratio)
     changes = () if ends is None else (None, Interval(0.0, *ends, 0.95))
     row = TableRow(*quantity, values, values, values, MEASURED, ratios, changes=changes)
-    assert (effect(row, 0, 0, DESCRIBED), effect(row, 1, 0, DESCRIBED)) == ("", said)
+    assert (effect(row, 0, 0, DECIDED), effect(row, 1, 0, DECIDED)) == ("", said)
 
 
 def test_every_format_says_better_and_worse_in_words_and_colours_them(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def effect(row: TableRow, at: int, baseline: int, verdict: Verdict) -> str:
     ratio = row.ratios[at]
     if at == baseline or not ratio or row.name in OF_THE_RUN or not shows(row, at, baseline):
         return ""
-    if verdict.kind is Kind.INVALID:
+    if verdict.kind in (Kind.INVALID, Kind.DESCRIBED):  # two blocks show noise as often
         return ""
     if not more and (row.group, row.unit) not in _LESS:
         return ""

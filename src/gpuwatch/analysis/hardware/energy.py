@@ -67,6 +67,8 @@ def energy_of(
     ``steps`` is ``None`` where the window is not that of the timed steps; ``missing`` is the reason
     for a run without GPUs, ``doubt`` that against any figure per step.
     """
+    if not gpus:  # whatever is in doubt of the steps
+        doubt = None
     if short := _unfit(window, steps):
         gpu = cpu = unknown("J", short)
     else:
@@ -79,13 +81,13 @@ def energy_of(
 
 
 def _per_step(energy: MeasuredValue, steps: int | None, doubt: str | None) -> MeasuredValue:
-    if doubt and energy.value is not None:
+    if doubt:
         return unknown("J", doubt)
     return divided(energy, steps, "J", "the timed steps", "no timed step was reported")
 
 
 def _per_sample(energy: MeasuredValue, batch: float | None, doubt: str | None) -> MeasuredValue:
-    if doubt and energy.value is not None:
+    if doubt:
         return unknown("J", doubt)
     return divided(energy, batch, "J", "the timed steps' samples", "the workload told no samples")
 
