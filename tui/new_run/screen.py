@@ -358,7 +358,8 @@ class NewRunScreen(WidgetScreen):
             self._ask_later()
 
     def _add_gpus(self, machine: Machine) -> None:
-        """Add a checkbox for each GPU, the first time that they are known, idle ones first.
+        """Add a checkbox for each GPU, the first time that they are known, idle ones first; those
+        are chosen, all where none is idle.
 
         In one piece: the question about the next program ends this one wherever it waits.
         """
@@ -366,6 +367,7 @@ class NewRunScreen(WidgetScreen):
             return
         seen = {gpu.number: gpu for gpu in self._seen}
         uses: dict[str, float] = {}
+        idle = set()
         for gpu in machine.gpus:
             now = seen.get(gpu.choice)
             text = f"{binary(gpu.memory_bytes)}" if gpu.memory_bytes else ""
@@ -373,11 +375,15 @@ class NewRunScreen(WidgetScreen):
                 use = now.value("hw.gpu.utilization")
                 text = now.memory
                 if use is not None:
-                    rest = "idle" if (now.memory_share or 0) < _HELD else "its memory held, idle"
+                    held = (now.memory_share or 0) >= _HELD
+                    rest = "its memory held, idle" if held else "idle"
                     text += f", {rest}" if use == 0 else f", {percent(use)} busy"
+                    idle |= {gpu.choice} if use == 0 and not held else set()
                 uses[gpu.choice] = (use or 0) + (now.memory_share or 0)
             label = Content(f"{gpu.choice}  {gpu.name}  {text}")
             self._gpus[gpu.choice] = PlainCheckbox(label, True, compact=True)
+        for choice in self._gpus.keys() - idle if idle else ():
+            self._gpus[choice].value = False
         shown = sorted(self._gpus, key=lambda choice: uses.get(choice, 0))
         self._gpu_list.mount(*(self._gpus[choice] for choice in shown))
         if machine.no_gpu:

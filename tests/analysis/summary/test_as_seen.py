@@ -15,7 +15,7 @@ from gpuwatch.analysis.study.read import read, read_sessions
 from gpuwatch.analysis.summary.load import disturbances
 from gpuwatch.report.document.sessions import short
 from gpuwatch.report.text import as_text
-from tests.analysis.sessions import SECOND, summary
+from tests.analysis.sessions import CPU, SECOND, summary
 
 STEPS = [
     {
@@ -69,7 +69,7 @@ def test_a_step_that_counts_among_the_timed_ones_leaves_their_energy(tmp_path: P
 
 def test_without_any_energy_that_is_the_reason(tmp_path: Path) -> None:
     steps = [{**step, "step": 10 * number} for number, step in enumerate(STEPS, 1)]
-    found = summary(tmp_path / "a.gpuwatch", steps=steps).efficiency.energy
+    found = summary(tmp_path / "a.gpuwatch", steps=steps, devices=(CPU,)).efficiency.energy
     assert found.gpu.value is None and found.gpu_per_step.reason == found.gpu.reason
 
 

@@ -186,7 +186,7 @@ async def test_the_folder_and_variables_of_a_command_reach_its_start(
     assert (fake.folder / "folder.txt").read_text() == str(tmp_path)
 
 
-async def test_idle_gpus_come_first_and_keep_their_order_in_the_command(
+async def test_idle_gpus_come_first_are_chosen_and_keep_their_order_in_the_command(
     session: Make, fake: Fake
 ) -> None:
     fake.finds(environment("bare"), gpus=3)
@@ -200,9 +200,12 @@ async def test_idle_gpus_come_first_and_keep_their_order_in_the_command(
         assert [each.label.plain[0] for each in boxes] == ["2", "0", "1"]
         assert "% busy" in screen_text(app)
         await pilot.press(*"ls")
+        await shows(pilot, "$ gpuwatch run --gpus 2 -- ls")
         await focus(app, pilot, "1 ")
         await pilot.press("space")
-        await shows(pilot, "$ gpuwatch run --gpus 0,2 -- ls")
+        await shows(pilot, "$ gpuwatch run --gpus 1,2 -- ls")
+    async with running(lambda: NewRunScreen(gpus=gpus[:2]), (160, 50)) as (_, pilot):
+        await shows(pilot, "GPUs: all of 3")
 
 
 async def test_tab_comes_to_the_fields_in_their_order(fake: Fake) -> None:
