@@ -14,7 +14,7 @@ from gpuwatch.tui.feed.processes import ProcessNow
 
 _FIRST_SECONDS, _SECONDS = 0.5, 2.0
 """Time between the first two looks at all processes, and between later ones."""
-MOST = 8
+MOST = 30
 """Processes that are shown; of those that use no CPU the largest."""
 _TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
@@ -41,7 +41,10 @@ class Busiest:
         if not self._looked or now - self._looked >= wait * NS:
             self._look(now)
         age = time.clock_gettime(time.CLOCK_BOOTTIME)
-        found = (self._described(*each, t, age) for each in self._shares or ())
+        found = (
+            described(key, t, age, cores=cores, resident=resident, proc=self._proc)
+            for cores, resident, key in self._shares or ()
+        )
         return tuple(process for process in found if process is not None)
 
     def _look(self, now: int) -> None:
@@ -65,31 +68,43 @@ class Busiest:
             self._shares = sorted(shares, reverse=True)[:MOST]
         self._looked, self._used = now, used
 
-    def _described(
-        self, cores: float, resident: int, key: _Key, t: int, since_boot: float
-    ) -> ProcessNow | None:
-        """``None``: it has ended since."""
-        pid, start = key
-        try:
-            comm = (self._proc / str(pid) / "comm").read_text(errors="replace").strip()
-            uid = uid_of((self._proc / str(pid) / "status").read_bytes())
-        except OSError:
-            return None
-        words = command_line(pid, start)
-        age = since_boot - start / _TICKS
-        return ProcessNow(
-            pid=pid,
-            name=comm,
-            user=None if uid is None else USERS.name(uid),
-            owned=None,
-            place=None,
-            gpus=(),
-            cores=cores,
-            resident=resident or None,  # a thread of the kernel has none
-            started=t - round(age * NS),
-            running=True,
-            t=t,
-            start=start,
-            started_unix=time.time() - age,
-            command=command_text(words) if words else None,
-        )
+
+def described(
+    key: _Key,
+    t: int,
+    since_boot: float,
+    *,
+    cores: float | None,
+    resident: int | None,
+    proc: Path = Path("/proc"),
+    reason: str | None = None,
+) -> ProcessNow | None:
+    """What ``/proc`` tells of a process; ``None``: it has ended.
+
+    ``reason``: why one of the values is unknown.
+    """
+    pid, start = key
+    try:
+        comm = (proc / str(pid) / "comm").read_text(errors="replace").strip()
+        uid = uid_of((proc / str(pid) / "status").read_bytes())
+    except OSError:
+        return None
+    words = command_line(pid, start)
+    age = since_boot - start / _TICKS
+    return ProcessNow(
+        pid=pid,
+        name=comm,
+        user=None if uid is None else USERS.name(uid),
+        owned=None,
+        place=None,
+        gpus=(),
+        cores=cores,
+        resident=resident or None,  # a thread of the kernel has none
+        started=t - round(age * NS),
+        running=True,
+        t=t,
+        reason=reason,
+        start=start,
+        started_unix=time.time() - age,
+        command=command_text(words) if words else None,
+    )

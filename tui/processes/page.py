@@ -19,6 +19,7 @@ from gpuwatch.core.live_process import ProcessFacts, command_line, command_text,
 from gpuwatch.core.processes import parents, start_time
 from gpuwatch.core.text import clean, shell
 from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, counted, percent
+from gpuwatch.tui.feed.busiest import described
 from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.processes.table import ProcessActs, ProcessTable
@@ -93,7 +94,7 @@ class ProcessScreen(ProcessActs):
         height -= len(message)
         top, below, rows = self._above(snapshot, width), [], 0
         if snapshot is not None and selected is not None and not too_small(self.app.size):
-            summary = _summary(snapshot, width)
+            summary = _summary(snapshot, width, len(self._table.processes))
             top += [summary, Line(width)]
             most = max(0, (height - len(top)) // 3)
             said = said_of(selected)
@@ -179,14 +180,17 @@ class ProcessScreen(ProcessActs):
         self.dismiss(None)
 
 
-def _summary(snapshot: Snapshot, width: int) -> Line:
+def _summary(snapshot: Snapshot, width: int, shown: int) -> Line:
+    """``shown``: how many processes there are with parents and children."""
     least = "at least " * may_be_truncated(snapshot.processes)
     on = sum(1 for each in snapshot.processes if each.gpus)
     own = sum(1 for each in snapshot.processes if each.owned)
     count = len(snapshot.processes)
     row = Line(width).add(f" {least}{counted(count, 'process', 'processes')}", "strong")
     known = f", {on} on a GPU" if on or not snapshot.untold else ", those on GPUs not known"
-    row.add(known if snapshot.gpus else ", no GPU recorded")
+    row.add(known if snapshot.gpus else "" if snapshot.machine_only else ", no GPU recorded")
+    if shown > count:
+        row.add(f", with {counted(shown - count, 'parent or child', 'parents and children')}")
     if not snapshot.machine_only:
         row.add(f", {least}{own} of the run")
     if not snapshot.status.live:
@@ -203,7 +207,7 @@ def _said(text: str, width: int) -> list[Line]:
 Branch = tuple[ProcessNow, str]
 """A process, and what stands before it in a tree."""
 
-_NOT_RECORDED = "not recorded: a parent or child that is neither on a GPU nor of the run"
+_RELATIVE = "not measured: the CPU use and memory of a parent or child"
 
 
 def family(processes: Sequence[ProcessNow]) -> list[Branch]:
@@ -228,13 +232,8 @@ def _relative(pid: int, t: int) -> ProcessNow | None:
     start = start_time(pid) if pid > 1 else None
     if start is None:
         return None
-    words = command_line(pid, start)
-    command = command_text(words) if words else None
-    return ProcessNow(
-        *(pid, None, None, None, None, (), None, None, None, True, t, _NOT_RECORDED),
-        start=start,
-        command=command,
-    )
+    since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
+    return described((pid, start), t, since_boot, cores=None, resident=None, reason=_RELATIVE)
 
 
 def _branches(nodes: Mapping[int, ProcessNow], above: Mapping[int, int]) -> Iterator[Branch]:

@@ -60,10 +60,12 @@ class ProcessActs(CanvasScreen):
         from gpuwatch.tui.processes.page import DetailsScreen
 
         def latest() -> ProcessNow | None:
-            if process.start is not None and process.started is None:  # not recorded
-                return process if start_time(process.pid) == process.start else None
-            found = (each for each in self.processes_now() if each.pid == process.pid)
-            return next((each for each in found if each.start == process.start), None)
+            known = (process.pid, process.start)
+            found = (each for each in self.processes_now() if (each.pid, each.start) == known)
+            # A parent or child of those, or one that is no more among the busiest, may run still.
+            beside = process.start is not None and process.owned is None and not process.gpus
+            runs = beside and start_time(process.pid) == process.start
+            return next(found, process if runs else None)
 
         read_only = self.gpuwatch.look.read_only
         self.app.push_screen(DetailsScreen(process, latest, read_only=read_only))

@@ -352,7 +352,7 @@ def test_a_tree_has_the_parent_and_the_children_of_what_runs_here(
     at = pids.index(shell.pid)
     assert tree[at] == (process, "└─ ") and pids[at + 1] == child and tree[at + 1][1] == "   └─ "
     assert tree[at + 1][0].command in ("sleep 601", "sh -c 'sleep 601 & wait'")
-    assert tree[at + 1][0].cores is None and tree[at + 1][0].reason
+    assert tree[at + 1][0].cores is None and tree[at + 1][0].reason and tree[at + 1][0].user
     (alone,) = family([replace(process, start=None)])
     assert alone == (replace(process, start=None), ""), "it does not run here"
 
