@@ -373,8 +373,8 @@ _LEVELS: tuple[Sign, ...] = ((" ", "good"), ("•", "warn"), ("▲", "bad"))
 _USES: tuple[Sign, ...] = ((" ", "muted"), ("•", "text"), ("▲", "good"))
 """Of use, where a high one is what people want."""
 _NO_LEVEL: Sign = (" ", "strong")
-_USE_LEVELS, _MEMORY_LEVELS = (0.10, 0.75), (0.10, 0.80)
-"""From which shares on they are medium and high: those of nvitop."""
+_USE_LEVELS, _MEMORY_LEVELS = (0.10, 0.75), (0.50, 0.90)
+"""From which shares on they are medium and high; of use as in nvitop."""
 
 
 def use_level(share: float | None) -> Sign:

@@ -79,7 +79,7 @@ def changed(snapshot: Snapshot, id_: str, **values: float | None) -> Snapshot:
 
 @pytest.mark.parametrize(
     ("use", "share", "celsius", "marks"),
-    [(0.09, 0.05, 86, "   "), (0.1, 0.5, 87, "•••"), (0.75, 0.8, 89, "▲▲▲")],
+    [(0.09, 0.49, 86, "   "), (0.1, 0.5, 87, "•••"), (0.75, 0.9, 89, "▲▲▲")],
 )
 def test_loads_and_temperatures_have_a_level_by_colour_and_shape(
     session: Make, use: float, share: float, celsius: float, marks: str
@@ -176,7 +176,7 @@ def test_without_a_gpu_the_reason_and_the_cpu_stand_there(session: Make) -> None
     rows = texts(device_rows(machine(session, gpus=0), 80, 23))
     assert rows[0] == " no GPU: runs use the CPU; none was found"
     assert any("CPU  AMD EPYC" in row and "GHz  utilization • " in row for row in rows)
-    assert any("memory • 41.5/128 GiB" in row for row in rows)
+    assert any("memory   41.5/128 GiB" in row for row in rows)
     assert any("CPU utilization" in row for row in rows)
 
 
