@@ -10,6 +10,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from gpuwatch.analysis.hardware.bound import UNKNOWN
@@ -25,6 +27,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow, Processes
+from gpuwatch.session.study.study_folder import GAVE_UP, RECORDER_LOG
 from gpuwatch.tui.feed.alerts import ALERT_EVENTS, uses_no_gpu
 from gpuwatch.tui.feed.busiest import Busiest
 from gpuwatch.tui.feed.checks import HISTORY, Checks
@@ -436,11 +439,23 @@ def trouble(reader: SessionReader, meta: Mapping[str, Any], state: Status) -> Tr
     if error.get("message"):
         hint = error.get("hint")
         return Trouble(str(error["message"]), str(hint) if hint else None)
+    if state.state is State.LOST and (said := _said_by_recorder(reader.path)):
+        return Trouble(said)
     if state.state.value in ("failed", "killed", "lost", "fetched in part"):
         killed_for_memory = mapping(meta.get("result")).get("out_of_memory") is True
         reason = reason_of(reader, meta, state)
         return Trouble(in_few_words(state, reason, out_of_memory=killed_for_memory) or state.text)
     return None
+
+
+def _said_by_recorder(path: Path) -> str:
+    """Why a recorder gave up, by its log, such as that the disk is full; else empty."""
+    try:
+        with (path.parent / RECORDER_LOG).open(errors="replace") as log:
+            told = [line.partition(GAVE_UP)[2] for line in islice(log, _MAX_EVENTS)]
+    except OSError:
+        return ""
+    return next((clean(text) for text in reversed(told) if f"/{path.name}:" in text), "")
 
 
 class PastView:

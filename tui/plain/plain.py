@@ -77,10 +77,12 @@ def warning_lines(alerts: Sequence[Alert], before: Sequence[Alert]) -> list[str]
 
 def end_lines(snapshot: Snapshot) -> list[str]:
     """How a run ended, with its error and a hint."""
-    lines = [f"the run is over after {clock_time(snapshot.seconds)}: {clean(snapshot.status.text)}"]
-    if snapshot.trouble is not None:
+    over = "the recording" if snapshot.status.state is State.LOST else "the run"
+    ended = clean(snapshot.status.text)
+    lines = [f"{over} is over after {clock_time(snapshot.seconds)}: {ended}"]
+    if snapshot.trouble is not None and clean(snapshot.trouble.text) != ended:
         lines.append(f"error: {clean(snapshot.trouble.text)}")
-        if snapshot.trouble.hint:
+        if snapshot.trouble.hint and clean(snapshot.trouble.hint) != ended:
             lines.append(f"Fix: {clean(snapshot.trouble.hint)}")
     return lines
 

@@ -23,6 +23,7 @@ from gpuwatch.own_command import CAPSULE, OWN_COMMAND
 from gpuwatch.recorder.recording import Outcome, Recording
 from gpuwatch.session.reading.status import signal_name
 from gpuwatch.session.study.outcomes import TIME_LIMIT
+from gpuwatch.session.study.study_folder import GAVE_UP
 from gpuwatch.session.writing.write_hints import write_hint
 
 ONE_REQUEST_SECONDS = 1.0
@@ -145,7 +146,7 @@ def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
             "writes the rest"
         )
         recovery = "" if _is_gone(outcome.path) else again
-        say(f"the end of the session could not be saved: {outcome.unsaved}{recovery}")
+        say(f"{GAVE_UP}{outcome.unsaved}{recovery}")
         return ExitCode.RUN_FAILED
     result = outcome.result
     if outcome.missing and (outcome.stopped or (result and result.code == 0)):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gpuwatch.core import output
 from gpuwatch.core.errors import ExitCode, GpuwatchError
+from gpuwatch.session.study.study_folder import RECORDER_LOG
 
 
 class Observer:
@@ -48,9 +49,6 @@ class Observer:
         """The summary was rewritten; ``text`` is its short form."""
 
 
-LOG = "recorder.log"
-
-
 class _Detached(Observer):
     """Names the first session to the waiting process, and writes to a log from then on."""
 
@@ -65,7 +63,7 @@ class _Detached(Observer):
         if self._waiting is None:
             return
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        log = output.private_file(str(path.parent / LOG), flags)
+        log = output.private_file(str(path.parent / RECORDER_LOG), flags)
         os.dup2(log, 2)
         os.close(log)
         self._answer(b"0 " + os.fsencode(path))

@@ -20,11 +20,11 @@ from gpuwatch.analysis.summary.listing import ListedSession, values_of
 from gpuwatch.cli import main
 from gpuwatch.cli.commands.report import FILES
 from gpuwatch.cli.dispatch import COMMANDS, SESSION, parser_of
-from gpuwatch.recorder.observer import LOG
 from gpuwatch.report.json import dumps
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import Label
 from gpuwatch.session.study.removal import OF_A_STUDY
+from gpuwatch.session.study.study_folder import RECORDER_LOG as LOG
 from gpuwatch.session.study.study_folder import held
 from gpuwatch.tui.home.watch import fresh
 from tests.terminal import Pty

@@ -13,6 +13,7 @@ from gpuwatch.analysis.summary.listing import listing
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.study.study_folder import GAVE_UP, RECORDER_LOG
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, View
 from gpuwatch.tui.home.items import Item
@@ -219,6 +220,16 @@ def test_a_run_took_as_long_as_lists_and_show_say_and_its_recording_is_called_th
     assert back.startswith(" at 0:10 of 1:30 recorded ")
     title = texts([title_row(snapshot_of(path, View(at=10 * NS)), 80, paused=False)])[0]
     assert "◀ replay" in title and "running" not in title
+
+
+def test_a_recorder_that_gave_up_is_told_with_what_it_said_last(session: Make) -> None:
+    path = session(alive=False)
+    assert end_lines(shown(path, View()))[0].startswith("the recording is over after 1:30: the rec")
+    assert len(end_lines(shown(path, View()))) == 1, "the reason is not said twice"
+    full = f"cannot write {path}: database or disk is full; free some space"
+    log = (f"gpuwatch: {GAVE_UP}{full.replace(path.name, 'x')}", f"gpuwatch: {GAVE_UP}{full}")
+    (path.parent / RECORDER_LOG).write_text("\n".join([*log, "gpuwatch: another word"]))
+    assert end_lines(shown(path, View()))[1] == f"error: {full}"
 
 
 def test_what_a_session_cannot_have_takes_no_room(session: Make) -> None:

@@ -15,7 +15,13 @@ from gpuwatch.session.placement import FILES_OF_A_JOB, PLACEMENT
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.attempts import ATTEMPTS
 from gpuwatch.session.study.plan import PLAN, read
-from gpuwatch.session.study.study_folder import ROOFLINE, SUMMARY_JSON, SUMMARY_MARKDOWN, held
+from gpuwatch.session.study.study_folder import (
+    RECORDER_LOG,
+    ROOFLINE,
+    SUMMARY_JSON,
+    SUMMARY_MARKDOWN,
+    held,
+)
 
 OF_A_STUDY = frozenset(
     {
@@ -26,7 +32,7 @@ OF_A_STUDY = frozenset(
         "summary.html",
         ROOFLINE,
         "notify.log",
-        "recorder.log",
+        RECORDER_LOG,
         PLACEMENT,
         ATTEMPTS,
         *FILES_OF_A_JOB,

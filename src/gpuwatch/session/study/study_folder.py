@@ -29,6 +29,9 @@ from gpuwatch.session.writing.write_hints import write_hint
 SUMMARY_JSON = "summary.json"
 SUMMARY_MARKDOWN = "summary.md"
 ROOFLINE = "roofline.svg"
+RECORDER_LOG = "recorder.log"
+GAVE_UP = "the end of the session could not be saved: "
+"""How a recorder that can write no more begins to say why, in its log."""
 
 
 def slug(text: str) -> str:
