@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -243,6 +244,13 @@ def test_two_values_share_the_error_of_a_difference_and_not_of_sameness() -> Non
 def test_what_of_the_throughput_cannot_be_told_is_named() -> None:
     found = both(shifted(0.0), shifted(0.01))
     assert found.reasons[0].startswith("throughput: there is a difference")
+
+
+def test_the_noise_of_both_values_is_one_reason() -> None:
+    found = both(shifted(0.0, [40 * e for e in QUIET]), shifted(0.0, [80 * e for e in QUIET]))
+    (reason,) = found.reasons
+    assert reason.count("too much for a 1 % question") == 1
+    assert re.search(r"noise of [\d.]+ % \(of the throughput [\d.]+ %\) is", reason)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4])

@@ -52,8 +52,7 @@ def test_a_change_that_no_environment_makes_is_not_put_in_figures() -> None:
     found = floor([each * 250 for each in QUIET])
     assert found.resolves[2].excludes_zero > 1
     assert found.sentence.endswith(
-        "That is too much noise to compare anything here: 10 blocks detect nothing under 100 % "
-        "with 80 % power."
+        "That is too much noise to compare anything here: 10 blocks find no change under 100 %."
     )
 
 
@@ -64,8 +63,8 @@ def test_it_says_what_five_to_twenty_blocks_can_tell() -> None:
     usual = found.resolves[2]
     assert found.sentence == (
         "One run here varies by 0.2 % (0.1 to 0.5 % by 7 blocks; drift taken out). "
-        f"10 blocks detect {usual.excludes_zero * 100:.1f} % or more with 80 % power, and call "
-        f"{usual.beyond_margin * 100:.1f} % or more SLOWER as often; SAME is within reach with 5."
+        f"10 blocks find a change of {usual.excludes_zero * 100:.1f} % or more, and call it SLOWER "
+        f"from {usual.beyond_margin * 100:.1f} % on (in 4 of 5 studies); SAME needs 5 blocks."
     )
 
 
@@ -73,12 +72,12 @@ def test_the_number_of_blocks_that_same_takes_is_the_first_that_reaches_it() -> 
     found = floor([each * 2.6 for each in QUIET])
     first = next(each.blocks for each in found.resolves if each.same)
     assert first > 5
-    assert f"SAME is within reach with {first}." in found.sentence
+    assert f"SAME needs {first} blocks." in found.sentence
 
 
 def test_a_machine_too_noisy_for_the_margin_is_told_so() -> None:
     found = floor([each * 10 for each in QUIET])
-    assert "SAME is not within reach with 20 blocks." in found.sentence
+    assert "SAME takes more than 20 blocks." in found.sentence
 
 
 def test_a_difference_where_there_is_none_is_said_plainly() -> None:

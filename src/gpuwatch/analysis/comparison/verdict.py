@@ -347,7 +347,12 @@ def _joint(alone: Sequence[Verdict]) -> Verdict:
         needed = [each.more_blocks for each in open_]
         more = None if None in needed else max(each for each in needed if each is not None)
         reasons = first.reasons
-        if first.reasons != total.reasons:
+        both = [_noise_left_out(each) for each in alone]
+        if len(open_) > 1 and both[0] == both[1] and first.reasons != total.reasons:
+            noise = units.percent(first.noise), units.percent(total.noise)
+            told = f"noise of {noise[0]} (of the throughput {noise[1]})"
+            reasons = tuple(each.replace(_NOISE, told) for each in both[0])
+        elif first.reasons != total.reasons:
             named = zip(("typical step", "throughput"), alone, strict=True)
             reasons = tuple(
                 f"{name}: {', '.join(each.reasons)}" for name, each in named if each in open_
@@ -361,6 +366,15 @@ def _joint(alone: Sequence[Verdict]) -> Verdict:
         reasons=reasons,
         more_blocks=more,
     )
+
+
+_NOISE = "noise of ..."
+
+
+def _noise_left_out(verdict: Verdict) -> list[str]:
+    """The reasons, so that those of two values can be one that names both noises."""
+    noise = f"noise of {units.percent(verdict.noise)}"
+    return [each.replace(noise, _NOISE) for each in verdict.reasons]
 
 
 def _of_value(

@@ -403,7 +403,7 @@ def _conditions(
     if not verdict.paired and verdict.pairs and max(baseline.runs, other.runs) > 1:
         yield (f"{units.counted(other.runs, 'run')} against {baseline.runs}, {UNPAIRED}.")
     change = verdict.change
-    if verdict.kind in (Kind.DESCRIBED, Kind.CANT_TELL) and change is not None:
+    if verdict.kind is Kind.DESCRIBED and change is not None:  # others tell their noise
         factor = (1 + change.high) / max(_SMALLEST, 1 + change.low)
         if factor >= _LOST:
             by = units.percent(verdict.noise)

@@ -21,7 +21,7 @@ from gpuwatch.analysis.results import (
     Verdict,
 )
 from gpuwatch.analysis.statistics.intervals import ALPHA, FEWEST, Interval, freedom
-from gpuwatch.analysis.statistics.power import POWER, DetectableChange, resolves
+from gpuwatch.analysis.statistics.power import DetectableChange, resolves
 from gpuwatch.analysis.study.sweep import sweep_of
 from gpuwatch.analysis.summary.identity import parameter_text
 from gpuwatch.core import units
@@ -81,23 +81,16 @@ def _range(low: float, high: float) -> str:
 def _resolution(detectable: Sequence[DetectableChange]) -> str:
     usual = next(each for each in detectable if each.blocks == _USUAL)
     reach = next((each.blocks for each in detectable if each.same), None)
-    same = (
-        f"SAME is not within reach with {detectable[-1].blocks} blocks"
-        if reach is None
-        else f"SAME is within reach with {reach}"
-    )
-    detected = f"{usual.blocks} blocks detect {_least(usual.excludes_zero)}"
-    power = f"with {units.percent(POWER)} power"
+    same = f"SAME needs {reach}" if reach else f"SAME takes more than {detectable[-1].blocks}"
     if usual.excludes_zero >= _ABSURD:
-        return f"That is too much noise to compare anything here: {detected} {power}."
-    return f"{detected} {power}, and call {_least(usual.beyond_margin)} SLOWER as often; {same}."
-
-
-def _least(change: float) -> str:
-    """``2.5 % or more``; unrealistically large changes are not named."""
-    if change >= _ABSURD:
-        return f"nothing under {units.percent(_ABSURD)}"
-    return f"{units.percent(change)} or more"
+        return (
+            f"That is too much noise to compare anything here: {usual.blocks} blocks find no "
+            f"change under {units.percent(_ABSURD)}."
+        )
+    found = f"{usual.blocks} blocks find a change of {units.percent(usual.excludes_zero)} or more"
+    slower = f", and call it SLOWER from {units.percent(usual.beyond_margin)} on"
+    told = found + (slower if usual.beyond_margin < _ABSURD else "")
+    return f"{told} (in 4 of 5 studies); {same} blocks."
 
 
 def _disturbed(change: Interval) -> list[str]:
