@@ -135,6 +135,15 @@ def test_half_of_the_time_idle_names_the_bound_whatever_the_ceilings_are() -> No
     assert roofline_of(Program("run"), less, {}, "bfloat16").verdict.bound == "unknown"
 
 
+def test_pipes_that_work_all_the_time_bound_a_run_of_an_unknown_data_type() -> None:
+    def text(share: float) -> str:
+        rates = Rates(flop=1e12, bytes=1e10, busy=1.0, pipe=(share, "tensor"))
+        return roofline_of(Program("run"), rates, CEILINGS, None).verdict.text
+
+    assert text(0.92) == "compute-bound: the tensor pipes worked 92 % of the time"
+    assert text(0.79).startswith("cannot tell")
+
+
 def test_ceilings_that_could_not_be_chosen_are_told_with_what_helps() -> None:
     program = Program("run", no_ceilings=Missing("2 calibrations are stored", "`versions` helps"))
     found = roofline_of(program, Rates(flop=1e12, bytes=1e10), {}, "bfloat16")

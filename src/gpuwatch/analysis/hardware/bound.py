@@ -8,7 +8,8 @@ Two shares decide, that of the compute ceiling and that of the bandwidth:
 - Below that, no ceiling limits the run. The cause is sought in idle time: ``IDLE`` (one quarter) of
   the time idle, or of the step in the data phase, is named, since removing it would shorten the
   step by a quarter or more. Where a ceiling is not known, one half of the step is: no ceiling then
-  explains as much.
+  explains as much. Pipes that work ``FULL`` of the time (they need not be full then) bound a run
+  whose compute ceiling is not known.
 - Algorithmic bytes over ``OVER`` times the bandwidth never reached memory: caches served them, and
   they show no bound. Five per cent allow for the error of a measured ceiling.
 - A counted rate over the arithmetic peak is impossible, and shows no bound either.
@@ -29,6 +30,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 NEAR = 0.5
 IDLE = 0.25
 OVER = 1.05
+FULL = 0.8
 _APART = 0.005
 """Least difference of two shares that are both told."""
 
@@ -120,6 +122,10 @@ def verdict_of(
         return _bound(MEMORY, shares, None, bandwidth)
     if near_compute:
         return _bound(COMPUTE, shares, None, compute)
+    if compute is None and rates.pipe is not None and rates.pipe[0] >= FULL:
+        worked, name = rates.pipe
+        text = f"the {name} pipes worked {units.percent(worked)} of the time"
+        return Verdict(COMPUTE, f"{COMPUTE}-bound: {text}{held}")
     if compute is None or bandwidth is None:
         known = f" ({shares})" if shares else ""
         which, hint = _unknown_ceilings(data_type, compute, bandwidth, missing)

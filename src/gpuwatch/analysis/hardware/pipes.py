@@ -23,6 +23,7 @@ from gpuwatch.session.rows import DeviceRow
 
 TENSOR, FP64 = "hw.gpu.tensor.activity", "hw.gpu.fp64.activity"
 FP32, FP16 = "hw.gpu.fp32.activity", "hw.gpu.fp16.activity"
+NAMES = {TENSOR: "tensor", FP64: "FP64", FP32: "FP32", FP16: "FP16"}
 CLOCK = "hw.gpu.clock.sm"
 METRICS = (TENSOR, FP64, FP32, FP16, CLOCK)
 """What the bound is computed from."""

@@ -54,6 +54,8 @@ class Rates:
     """Why ``measured_bytes`` is unknown."""
     sm_activity: float | None = None
     """Share of time a multiprocessor had work, mean over all."""
+    pipe: tuple[float, str] | None = None
+    """The busiest of its pipes: share of the time in which it worked, and its name."""
     data_share: float | None = None
     """Share of the steps' time in the data phase."""
     kernels: str | None = None
