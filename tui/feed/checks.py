@@ -54,6 +54,8 @@ _CHECK_NS = 10 * NS
 _MINUTE_NS = 60 * NS
 _BUSY = 0.5
 """Share of the CPU's time from which on other programs are a warning."""
+CPU_SHARED = "cpu-shared"
+"""Kind of that warning."""
 
 
 class Ceilings:
@@ -191,7 +193,7 @@ class Checks:
             if others >= _BUSY:
                 word = "use" if live else "used"
                 text = f"other programs {word} {percent(others)} of the CPU's time"
-                alerts.append(Alert("cpu-shared", "", text))
+                alerts.append(Alert(CPU_SHARED, "", text))
         return tuple(alerts)
 
     # The roofline.

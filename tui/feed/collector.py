@@ -20,6 +20,7 @@ from gpuwatch.analysis.samples.window import spent
 from gpuwatch.analysis.summary.failure import command_of, in_few_words, reason_of
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import LONGEST_INTERVAL, SHORTEST_INTERVAL, mapping, number
+from gpuwatch.core.processes import parents
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.placement import elsewhere
@@ -30,7 +31,7 @@ from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow, Proce
 from gpuwatch.session.study.study_folder import GAVE_UP, RECORDER_LOG
 from gpuwatch.tui.feed.alerts import ALERT_EVENTS, uses_no_gpu
 from gpuwatch.tui.feed.busiest import Busiest
-from gpuwatch.tui.feed.checks import HISTORY, Checks
+from gpuwatch.tui.feed.checks import CPU_SHARED, HISTORY, Checks
 from gpuwatch.tui.feed.gauges import (
     LOSS,
     Earlier,
@@ -46,7 +47,13 @@ from gpuwatch.tui.feed.gauges import (
 )
 from gpuwatch.tui.feed.log_lines import Count, count_up, fold
 from gpuwatch.tui.feed.parts import parts_of, startup_phase, text
-from gpuwatch.tui.feed.processes import LiveProcesses, processes_of, runs_here
+from gpuwatch.tui.feed.processes import (
+    LiveProcesses,
+    ProcessNow,
+    processes_of,
+    runs_here,
+    shown_command,
+)
 from gpuwatch.tui.feed.ranks import RankFeed
 from gpuwatch.tui.feed.samples import (
     NOTHING,
@@ -81,6 +88,8 @@ _MAX_LOG_LINES = 400
 """Log lines kept for the screen."""
 _MAX_EVENTS = 2000
 _MAX_SILENCE_SECONDS = 5.0
+_LEAST_CORES, _LONGEST_NAME = 0.2, 40
+"""Least use of a program that is named, and characters of its name."""
 _BRIEF, _BRIEF_NS = ("progress-lines",), 20 * NS
 _BOUND_NS = 5 * NS
 """How often it is said anew what bounds a run that goes on."""
@@ -267,6 +276,8 @@ class Collector:
         unused = bool(used) and not any(used)
         phase = startup_phase(self.meta, state, t, stepped=self._steps.any, cuda=unused)
         alerts = self._checks.warnings(devices, t, live=state.live, processes=processes)
+        if state.live and self._current is None and runs_here(self.meta):
+            alerts = tuple(self._named(alert, processes, t) for alert in alerts)
         if lost := self._steps.lost:
             alerts = (Alert("loss", "", lost), *alerts)
         metric = view.metric or (LOSS if self._steps.losses.seen and view.gauges else None)
@@ -325,6 +336,20 @@ class Collector:
             replay=moment,
             view=view,
         )
+
+    def _named(self, alert: Alert, processes: Sequence[ProcessNow], t: int) -> Alert:
+        """A warning of other programs on the CPU with the one that uses most."""
+        if alert.kind != CPU_SHARED:
+            return alert
+        above, own = parents(), {each.pid for each in processes if each.owned}
+        for other in self._busiest.find(t):
+            pid = other.pid
+            while pid and pid not in own:
+                pid = above.get(pid, 0)
+            if not pid and (other.cores or 0.0) >= _LEAST_CORES:
+                name = clean(shown_command(other), _LONGEST_NAME)
+                return replace(alert, text=f"{alert.text}, most by {name} (PID {other.pid})")
+        return alert
 
     def _event(self, t: int) -> EventRow | None:
         """The last event; where a loss comes from is said for some seconds only."""

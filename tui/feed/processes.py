@@ -15,6 +15,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.live_process import command_line, command_text
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.processes import start_time
+from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.status import process_id
 from gpuwatch.session.rows import GpuProcessRow, Processes
@@ -170,6 +171,19 @@ def runs_here(meta: Mapping[str, JSON]) -> bool:
     """Whether the recorder of the session with this ``meta`` lives and sees the PIDs seen here."""
     recorder = process_id(meta.get("recorder"))
     return recorder is not None and recorder.alive() is True
+
+
+def said_of(process: ProcessNow) -> str:
+    """Its command line where it is known here, else its recorded name; empty: neither is."""
+    return process.command or clean(process.name or "")
+
+
+def shown_command(process: ProcessNow) -> str:
+    """What is said of it, with the program's name without its folder: the arguments tell more."""
+    program, blank, arguments = said_of(process).partition(" ")
+    if program.startswith("/"):
+        program = program.rpartition("/")[2] or program
+    return f"{program}{blank}{arguments}"
 
 
 class LiveProcesses:

@@ -20,13 +20,13 @@ from gpuwatch.core.processes import parents, start_time
 from gpuwatch.core.text import clean, shell
 from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, counted, percent
 from gpuwatch.tui.feed.busiest import described
-from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated
+from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated, said_of
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.processes.table import ProcessActs, ProcessTable
 from gpuwatch.tui.widgets.canvas import Canvas, too_small
 from gpuwatch.tui.widgets.head_rows import title_row, warning_rows
 from gpuwatch.tui.widgets.line import Line, wrap
-from gpuwatch.tui.widgets.process_rows import order_title, said_of, unknown_rows
+from gpuwatch.tui.widgets.process_rows import order_title, unknown_rows
 
 _LOOK_SECONDS = 0.5
 """Between two looks for a newer snapshot."""

@@ -16,7 +16,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import counted
 from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import READ_ONLY
-from gpuwatch.tui.feed.processes import ProcessNow
+from gpuwatch.tui.feed.processes import ProcessNow, shown_command
 from gpuwatch.tui.messages import SIGNALS, signal_question
 from gpuwatch.tui.widgets.base_screen import CanvasScreen
 from gpuwatch.tui.widgets.canvas import Canvas, Scrolled
@@ -26,7 +26,6 @@ from gpuwatch.tui.widgets.process_rows import (
     in_order,
     next_order,
     order_title,
-    shown_command,
     table_rows,
 )
 

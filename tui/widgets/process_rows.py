@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, percent
-from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated
+from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated, shown_command
 from gpuwatch.tui.widgets.line import Line, pad
 
 
@@ -210,19 +210,6 @@ def _row(
     # Of a long one no more than may fit is measured.
     role = "text" if said and process.running else "muted"
     return row.add(f" {branch}", "faint").add((said or UNKNOWN)[:width], role)
-
-
-def said_of(process: ProcessNow) -> str:
-    """Its command line where it is known here, else its recorded name; empty: neither is."""
-    return process.command or clean(process.name or "")
-
-
-def shown_command(process: ProcessNow) -> str:
-    """What is said of it, with the program's name without its folder: the arguments tell more."""
-    program, blank, arguments = said_of(process).partition(" ")
-    if program.startswith("/"):
-        program = program.rpartition("/")[2] or program
-    return f"{program}{blank}{arguments}"
 
 
 def _cell(text: str, width: int) -> str:

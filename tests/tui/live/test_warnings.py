@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.statements import fact
 from gpuwatch.session.writing.store import SessionStore
+from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.snapshot import View
+from tests.waiting import until
 
 from ..harness import live, screen_text, shows
+from ..process_sessions import Made, add
 from ..sessions import finished
 from ..snapshots_of import numbers_text, page_text
 
@@ -44,6 +52,29 @@ def test_a_driver_that_did_not_start_is_told_with_its_mend(session: Make) -> Non
         "the NVIDIA driver is not loaded; load it with modprobe nvidia"
         in page_text(path, (120, 30)).splitlines()[1]
     )
+
+
+def test_the_program_that_uses_most_of_the_cpu_is_named_and_none_of_the_run(
+    session: Make,
+) -> None:
+    path = session(sampled={("cpu", "hw.cpu.utilization"): 0.9})
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    with SessionReader(path) as reader:
+        collector = Collector(reader)
+
+        def named() -> str:
+            collector.update()
+            (alert,) = collector.snapshot(View()).alerts
+            return alert.text
+
+        try:
+            until(lambda: re.search(r"of the CPU's time, most by .+ \(PID \d+\)$", named()))
+            add(path, *(Made(each.pid, "python") for each in busy))  # they are of the run now
+            until(lambda: all(f"PID {each.pid})" not in named() for each in busy))
+        finally:
+            for each in busy:
+                each.kill()
+                each.wait()
 
 
 def test_other_programs_that_take_half_of_the_cpu_are_told(session: Make) -> None:
