@@ -18,7 +18,7 @@ from gpuwatch.analysis.hardware.ceilings import (
 from gpuwatch.analysis.hardware.crosscheck import Means, clocks_of, findings_of, limit_of
 from gpuwatch.analysis.hardware.mfu import mfu_peaks
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
-from gpuwatch.analysis.hardware.pipes import TENSOR, pipes_of
+from gpuwatch.analysis.hardware.pipes import TENSOR, busiest, pipes_of
 from gpuwatch.analysis.hardware.points import Rates
 from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, profile_of
 from gpuwatch.analysis.hardware.program import Program
@@ -260,6 +260,7 @@ class Checks:
                 else self._cpu_shares(start, end)
             ),
             sm_activity=_average(each("hw.gpu.sm.activity")),
+            pipe=busiest(lambda metric: _average(each(metric))) if gpus else None,
             data_share=None if shares is None else dict(shares.parts).get("data"),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from gpuwatch.analysis.hardware.ceilings import (
@@ -26,8 +27,7 @@ from gpuwatch.analysis.hardware.crosscheck import (
 from gpuwatch.analysis.hardware.energy import COUNTER, CPU_POWER, POWER, Energy, energy_of
 from gpuwatch.analysis.hardware.mfu import MfuPeak, hfu_of, mfu_peaks
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
-from gpuwatch.analysis.hardware.pipes import NAMES as PIPE_NAMES
-from gpuwatch.analysis.hardware.pipes import most_executed
+from gpuwatch.analysis.hardware.pipes import busiest, most_executed
 from gpuwatch.analysis.hardware.points import Rates
 from gpuwatch.analysis.hardware.profile import Counters, how_to_see
 from gpuwatch.analysis.hardware.program import Program
@@ -238,8 +238,6 @@ def efficiency_of(
     data_share = None
     if work.data_seconds is not None and work.mean_seconds:
         data_share = min(1.0, work.data_seconds / work.mean_seconds)
-    shares = ((_mean(metrics, metric), name) for metric, name in PIPE_NAMES.items())
-    pipes = [(share, name) for share, name in shares if share is not None]
     rates = Rates(
         flop=flop.value,
         bytes=size.value,
@@ -253,7 +251,7 @@ def efficiency_of(
         on_gpu=bool(gpus),
         **_busy(gpus, devices, metrics, window, facts) if steady and of_run else {},
         sm_activity=_mean(metrics, "hw.gpu.sm.activity") if steady and gpus else None,
-        pipe=max(pipes, default=None) if steady and gpus and not absent else None,
+        pipe=busiest(partial(_mean, metrics)) if steady and gpus and not absent else None,
         data_share=data_share,
         kernels=how_to_see(meta),
     )

@@ -8,7 +8,7 @@ says nothing of model FLOP: an algorithm like Winograd's executes fewer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpuwatch.analysis.hardware.ceilings import peaks_of
@@ -23,7 +23,7 @@ from gpuwatch.session.rows import DeviceRow
 
 TENSOR, FP64 = "hw.gpu.tensor.activity", "hw.gpu.fp64.activity"
 FP32, FP16 = "hw.gpu.fp32.activity", "hw.gpu.fp16.activity"
-NAMES = {TENSOR: "tensor", FP64: "FP64", FP32: "FP32", FP16: "FP16"}
+_NAMES = {TENSOR: "tensor", FP64: "FP64", FP32: "FP32", FP16: "FP16"}
 CLOCK = "hw.gpu.clock.sm"
 METRICS = (TENSOR, FP64, FP32, FP16, CLOCK)
 """What the bound is computed from."""
@@ -136,3 +136,12 @@ def _rates(pipes: Pipes, of_gpu: Mapping[str, Samples]) -> Pairs:
     if rates is None:
         return Pairs(t[:0], np.array([]))
     return Pairs(t, rates)
+
+
+def busiest(mean: Callable[[str], float | None]) -> tuple[float, str] | None:
+    """The pipes that worked most: the share of the time, and their name.
+
+    ``mean``: of the activity with that metric, 0 to 1; ``None``: unknown.
+    """
+    shares = ((mean(metric), name) for metric, name in _NAMES.items())
+    return max(((share, name) for share, name in shares if share is not None), default=None)
