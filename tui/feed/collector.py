@@ -5,12 +5,12 @@ A session of a million samples opens quickly: single ones are read of its newest
 
 from __future__ import annotations
 
+import os
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from gpuwatch.analysis.samples.window import spent
 from gpuwatch.analysis.summary.failure import command_of, in_few_words, reason_of
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import LONGEST_INTERVAL, SHORTEST_INTERVAL, mapping, number
+from gpuwatch.core.paths import open_regular
 from gpuwatch.core.processes import parents
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
@@ -88,9 +89,11 @@ _MAX_LOG_LINES = 400
 """Log lines kept for the screen."""
 _MAX_EVENTS = 2000
 _MAX_SILENCE_SECONDS = 5.0
+_MOST_SAID = 1 << 16
+"""Bytes at the end of a recorder's log that are read."""
 _LEAST_CORES, _LONGEST_NAME = 0.2, 40
 """Least use of a program that is named, and characters of its name."""
-_BRIEF, _BRIEF_NS = ("progress-lines",), 20 * NS
+_BRIEF_NS = 20 * NS
 _BOUND_NS = 5 * NS
 """How often it is said anew what bounds a run that goes on."""
 _ADVANCE_NS = 30 * NS
@@ -353,8 +356,12 @@ class Collector:
 
     def _event(self, t: int) -> EventRow | None:
         """The last event; where a loss comes from is said for some seconds only."""
-        said = (e for e in reversed(self._events) if e.kind not in _BRIEF or t - e.t < _BRIEF_NS)
-        return next(said, None)
+
+        def over(event: EventRow) -> bool:
+            whence = event.kind == "progress-lines" and not event.text.startswith("no further")
+            return whence and t - event.t >= _BRIEF_NS
+
+        return next((each for each in reversed(self._events) if not over(each)), None)
 
     def _printed(self, t: int) -> tuple[Count, float] | None:
         """Of the counts that the program prints the one that ends last, and in how many seconds."""
@@ -476,11 +483,14 @@ def trouble(reader: SessionReader, meta: Mapping[str, Any], state: Status) -> Tr
 def _said_by_recorder(path: Path) -> str:
     """Why a recorder gave up, by its log, such as that the disk is full; else empty."""
     try:
-        with (path.parent / RECORDER_LOG).open(errors="replace") as log:
-            told = [line.partition(GAVE_UP)[2] for line in islice(log, _MAX_EVENTS)]
+        log = open_regular(path.parent / RECORDER_LOG, links=False)
     except OSError:
         return ""
-    return next((clean(text) for text in reversed(told) if f"/{path.name}:" in text), "")
+    with open(log, "rb") as file:
+        file.seek(max(0, os.fstat(log).st_size - _MOST_SAID))
+        lines = file.read(_MOST_SAID).decode(errors="replace").splitlines()
+    told = (line.partition(GAVE_UP)[2] for line in reversed(lines))
+    return next((clean(text, _MOST_SAID) for text in told if f"/{path.name}:" in text), "")
 
 
 class PastView:

@@ -35,7 +35,7 @@ def fold(lines: dict[int | str, Line], new: Iterable[Line]) -> None:
 
 
 _COUNT = re.compile(
-    r"(?:\b(?:step|iter|iteration|it|batch|epoch)s?\W{1,3}|\[ *)(\d{1,9})/(\d{2,9})(?![\w./-])",
+    r"(?:\b(?:step|iter|iteration|it|batch|epoch)s?\W{1,9}|\[ *)(\d{1,9})/ *(\d{2,9})(?![\w./-])",
     re.IGNORECASE,
 )
 _BAR_COUNT = re.compile(r"\| *(\d{1,9})/(\d{2,9}) \[")
@@ -68,15 +68,15 @@ class Count:
 
 
 def count_up(counts: dict[int, Count], line: LogRow) -> None:
-    """Take the count of a line into those by total; one that falls begins again."""
-    found = _BAR_COUNT.search(line.text) or _COUNT.search(line.text)
-    done, total = (int(found[1]), int(found[2])) if found else (0, 0)
-    if not _LEAST_TOTAL <= total >= done:
-        return
-    known = counts.get(total)
-    if known is None or done < known.done:
-        counts[total] = Count(total, line.t, done, line.t, done)
-        if len(counts) > _MOST_COUNTS:
-            del counts[next(iter(counts))]
-    elif known.done < done:
-        counts[total] = replace(known, t=line.t, done=done, rises=known.rises + 1)
+    """Take the counts of a line into those by total; one that falls begins again."""
+    for found in (*_BAR_COUNT.finditer(line.text), *_COUNT.finditer(line.text)):
+        done, total = int(found[1]), int(found[2])
+        known = counts.get(total)
+        if not _LEAST_TOTAL <= total >= done:
+            continue
+        if known is None or done < known.done:
+            counts[total] = Count(total, line.t, done, line.t, done)
+            if len(counts) > _MOST_COUNTS:
+                del counts[next(iter(counts))]
+        elif known.done < done:
+            counts[total] = replace(known, t=line.t, done=done, rises=known.rises + 1)

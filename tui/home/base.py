@@ -17,7 +17,6 @@ from textual.css.scalar import Scalar
 from textual.widget import Widget
 from textual.widgets import DataTable, Footer, Input
 
-from gpuwatch.tui.feed.busiest import MOST
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.home.list import FIELDS, LINE_END, Edit
 from gpuwatch.tui.home.reading import SessionReading
@@ -30,6 +29,8 @@ from gpuwatch.tui.widgets.canvas import Canvas, too_small
 from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.page import SnapshotPage, number_lines
 
+_BUSIEST = 8
+"""Rows for the processes that use the CPU most, where there is no GPU."""
 _LEAST_LISTED = 4
 """Rows of the list that what is above leaves to it."""
 _ROOMY = 30
@@ -157,7 +158,7 @@ class Home(SessionReading):
         if devices is not None and devices.gpus:
             wanted = 2 + len(shown) if shown else 1
         elif devices is not None and not self.whose and self.state.items:  # else see empty_rows
-            wanted = 2 + MOST
+            wanted = 2 + _BUSIEST
         listed = 2 + len(self.state.items) if self.state.items else _EMPTY_LIST
         room = height - most  # the same for every row of the list: the graphs stand still
         top = self.top_rows(width, max(room // 2, room - wanted - listed))

@@ -132,6 +132,11 @@ def test_cant_tell_says_how_many_blocks_would_decide() -> None:
     )
 
 
+def test_an_end_that_rounds_to_zero_is_not_zero_where_the_interval_excludes_it() -> None:
+    assert change_text(Interval(0.02, 0.00002, 0.04, 0.95)) == "+2.0 % (+0.002 to +4.0)"
+    assert change_text(Interval(0.02, -0.00002, 0.04, 0.95)) == "+2.0 % (+0.0 to +4.0)"
+
+
 def test_cant_tell_says_why() -> None:
     found = verdict(Kind.CANT_TELL, reasons=("2 of 7 runs of docker failed", "and more"), pairs=5)
     assert said(found) == (

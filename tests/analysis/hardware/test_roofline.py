@@ -131,6 +131,13 @@ def test_half_of_the_time_idle_names_the_bound_whatever_the_ceilings_are() -> No
     on_cpu = Rates(data_share=0.89, on_gpu=False, cores_busy=0.1)
     found = roofline_of(Program("run"), on_cpu, {}, None).verdict
     assert found.text.startswith("input-bound: waiting for data took 89 % of the step; ")
+    idle = Rates(flop=1e12, bytes=1e10, busy=0.4, data_share=0.3)
+    found = roofline_of(Program("run"), idle, {}, "bfloat16").verdict
+    assert found.text.startswith("launch- or host-bound: 60 % of the time no kernel ran; the ")
+    unknown = Rates(busy=0.1)
+    assert roofline_of(Program("run"), unknown, CEILINGS, None).verdict.bound == "host"
+    full = Rates(measured_bytes=9.5e11, data_share=0.5)
+    assert roofline_of(Program("run"), full, CEILINGS, None).verdict.bound == "memory"
     less = Rates(flop=1e12, bytes=1e10, busy=0.6, data_share=0.4)
     assert roofline_of(Program("run"), less, {}, "bfloat16").verdict.bound == "unknown"
 

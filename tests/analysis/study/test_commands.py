@@ -234,6 +234,23 @@ def test_the_same_program_in_another_folder_is_the_same_and_an_edited_one_is_not
     )
 
 
+def test_commands_of_files_in_two_folders_are_compared_by_design(tmp_path: Path) -> None:
+    digests = {"amp": "old/train.py 3fa1c0e2b7d4", "fp32": "new/train.py 111111111111"}
+    options = {label: {"digest": digest} for label, digest in digests.items()}
+    (contrast,) = only(read_study(study(tmp_path / "s", options=options))).contrasts
+    assert contrast.verdict.kind is Kind.SLOWER
+
+
+def test_of_two_files_of_one_name_each_counts(tmp_path: Path) -> None:
+    paths = []
+    for at, digest in enumerate(("1" * 12, "2" * 12)):
+        workload = Workload("train.py", "command", arguments=("python", "train.py", "a/c.yaml"))
+        files = f"train.py 3fa1c0e2b7d4, a/c.yaml {digest}, b/c.yaml 999999999999"
+        path, start = tmp_path / f"{at}.gpuwatch", START + 1000 * at
+        paths.append(session(path, workload, start=start, digest=files))
+    assert "different program (SHA-256)" in reasons(only(read_sessions(paths)))
+
+
 def test_files_that_only_one_command_names_belong_to_it(tmp_path: Path) -> None:
     digest = "train.py 3fa1c0e2b7d4, b.yaml 111111111111"
     folder = study(tmp_path / "s", options={"fp32": {"digest": digest}})

@@ -96,7 +96,7 @@ def test_a_loss_that_diverged_is_told_as_that_and_the_one_before_is_not_shown(
     last = found.training.step.loss
     assert last.figure.value is None and last.at == 20
     assert last.figure.reason == "at step 20 it was not a finite number"
-    warning = "the loss is no finite number any more (step 20)"
+    warning = "the loss is no finite number any more (last told at step 20)"
     assert warning in found.notes
     with SessionReader(tmp_path / "a.gpuwatch") as reader:
         assert listing(reader).failure == "the loss is no finite number"

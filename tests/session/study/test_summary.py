@@ -88,11 +88,19 @@ def test_a_verdict_in_short_begins_with_what_it_is_whatever_the_label(
 
 
 @pytest.mark.parametrize(
-    ("kind", "short"),
-    [("can't tell", "CAN'T TELL -10 to +49 % b"), ("described", "NO VERDICT b")],
+    ("found", "short"),
+    [
+        (("can't tell", -0.096, 0.49), "CAN'T TELL -10 to +49 % b"),
+        (("can't tell", -0.003, 0.12), "CAN'T TELL +0 to +12 % b"),
+        (("can't tell", -0.003, 0.02), "CAN'T TELL -0.3 to +2.0 % b"),
+        (("described", -0.096, 0.49), "NO VERDICT b"),
+    ],
 )
-def test_what_is_not_decided_is_in_short_no_change(tmp_path: Path, kind: str, short: str) -> None:
-    change = {"estimate": 0.2, "low": -0.096, "high": 0.49, "level": 0.95}
+def test_what_is_not_decided_is_in_short_no_change(
+    tmp_path: Path, found: tuple[str, float, float], short: str
+) -> None:
+    kind, low, high = found
+    change = {"estimate": 0.2, "low": low, "high": high, "level": 0.95}
     verdict = {"kind": kind, "estimate": 0.2, "change": change}
     contrast = {"baseline": 0, "other": 1, "verdict": verdict, "sentence": "told"}
     question = {"label": "gcn", "cells": [{"label": "a"}, {"label": "b"}], "contrasts": [contrast]}

@@ -32,6 +32,8 @@ BAR = "epoch 2:  {}%|█████     | {}/400 [00:11<00:04, 25.76it/s, loss=
         ([f"Epoch: [0][ {n}/5005]\tTime 0.1" for n in (5, 10, 15)], 5005, 998.0),
         ([f"Train Epoch: 3 [{n}/60000 (1%)] Loss: 1" for n in (6000, 12000, 18000)], 60000, 7.0),
         ([f"Epochs {n}/20" for n in (1, 2, 3)], 20, 17.0),
+        ([f"Epoch [1/10], Step [{n}/600], Loss: 1" for n in (100, 200, 300)], 600, 3.0),
+        ([f"step: {n:4}/ 900 loss 1" for n in (0, 300, 600)], 900, 1.0),
     ],
 )
 def test_a_count_that_rises_tells_when_it_reaches_its_total(

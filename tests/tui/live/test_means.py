@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -230,6 +231,9 @@ def test_a_recorder_that_gave_up_is_told_with_what_it_said_last(session: Make) -
     log = (f"gpuwatch: {GAVE_UP}{full.replace(path.name, 'x')}", f"gpuwatch: {GAVE_UP}{full}")
     (path.parent / RECORDER_LOG).write_text("\n".join([*log, "gpuwatch: another word"]))
     assert end_lines(shown(path, View()))[1] == f"error: {full}"
+    (path.parent / RECORDER_LOG).unlink()
+    os.mkfifo(path.parent / RECORDER_LOG)  # of a foreign study
+    assert len(end_lines(shown(path, View()))) == 1
 
 
 def test_what_a_session_cannot_have_takes_no_room(session: Make) -> None:

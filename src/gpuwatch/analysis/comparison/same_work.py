@@ -274,12 +274,13 @@ def _archive(session: Summary) -> str | None:
 
 def _program(session: Summary) -> str | None:
     """The files of a command with their digests; ``None`` where it names none."""
-    return ", ".join(f"{name} {digest}" for name, digest in _files(session).items()) or None
+    files = (f"{PurePath(path).name} {digest}" for path, digest in _recorded(session))
+    return ", ".join(files) or None
 
 
 def _changed(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
     """The files that the commands of both sides name, and whose content differs."""
-    sides = [[_files(session) for session in side] for side in (one, two)]
+    sides = [[dict(_recorded(session)) for session in side] for side in (one, two)]
     clauses = []
     for name in dict.fromkeys(name for files in sides[0] for name in files):
         first, second = ({files[name] for files in side if name in files} for side in sides)
@@ -289,13 +290,8 @@ def _changed(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
     return clauses
 
 
-def _files(session: Summary) -> dict[str, str]:
-    """Digests of the files of a command by name, without their folders."""
-    return {PurePath(path).name: digest for path, digest in _recorded(session)}
-
-
 def _recorded(session: Summary) -> list[tuple[str, str]]:
-    """The same with their paths, from ``src/train.py 3fa1c0e2b7d4, a.yaml 9b1d...``."""
+    """The files of a command with their digests, from ``src/train.py 3fa1c0e2b7d4, a.yaml ...``."""
     files = mapping(session.facts.get("host")).get("gpuwatch.program.sha256")
     entries = (each.rpartition(" ") for each in str(files or "").split(", ") if each)
     return [(path, digest) for path, _, digest in entries]

@@ -138,7 +138,7 @@ def change_text(interval: Interval) -> str:
     ends = [signed(end, places) for end in (interval.low, interval.high)]
     if interval.low > 0 or interval.high < 0:  # an end that rounds to zero would seem to be one
         ends = [
-            end if float(end) else signed(share, places + 1)
+            next(filter(float, (signed(share, places + more) for more in range(4))), end)
             for end, share in zip(ends, (interval.low, interval.high), strict=True)
         ]
     return f"{signed(interval.estimate, places)} % ({' to '.join(ends)})"

@@ -130,7 +130,7 @@ def verdict_of(
         known = f" ({shares})" if shares else ""
         which, hint = _unknown_ceilings(data_type, compute, bandwidth, missing)
         if causes := _idle_causes(rates, NEAR, idle=idle_of(rates) if rates.on_gpu else None):
-            return _by_host(rates, f"{causes}; {which}{known}", hint)
+            return _by_host(rates, NEAR, f"{causes}; {which}{known}", hint)
         return _cannot_tell(f"{which}{known}", hint)
     unused = (
         f"neither compute ({_share(shown, compute)}{clock}) nor bandwidth "
@@ -145,9 +145,9 @@ def without_point(
     """For a run without a point: a full memory is known without FLOP, as that of a copy."""
     measured = rates.measured_bytes
     share = None if bandwidth is None or measured is None else measured / bandwidth.value
-    if causes := _idle_causes(rates, NEAR):
-        return _by_host(rates, f"{causes}; {reason}", hint)
     if bandwidth is None or share is None or not NEAR <= share <= OVER:
+        if causes := _idle_causes(rates, NEAR, idle=idle_of(rates) if rates.on_gpu else None):
+            return _by_host(rates, NEAR, f"{causes}; {reason}", hint)
         return _cannot_tell(reason, hint)
     return Verdict(MEMORY, f"{MEMORY}-bound: bandwidth at {_of(share, bandwidth)}; {reason}", hint)
 
@@ -224,7 +224,7 @@ def _unknown_ceilings(
 
 def _below(unused: str, held: str, rates: Rates) -> Verdict:
     if causes := _idle_causes(rates, IDLE, idle=idle_of(rates)):
-        return _by_host(rates, f"{causes}; {unused}{held}")
+        return _by_host(rates, IDLE, f"{causes}; {unused}{held}")
     if rates.clocks is not None and rates.clocks.held >= NEAR:  # said where it is not cut off
         share = units.percent(rates.clocks.held)
         unused, held = f"{unused}, clocks held down {share}".removesuffix(" 100 %"), ""
@@ -242,9 +242,9 @@ def _idle_causes(rates: Rates, least: float, *, idle: float | None = None) -> st
     return "; ".join(text for share, text in causes if share >= least)
 
 
-def _by_host(rates: Rates, text: str, hint: str | None = None) -> Verdict:
+def _by_host(rates: Rates, least: float, text: str, hint: str | None = None) -> Verdict:
     kind = "launch- or host-bound" if rates.on_gpu else "host-bound"
-    kind = "input-bound" if (rates.data_share or 0.0) >= IDLE else kind
+    kind = "input-bound" if (rates.data_share or 0.0) >= least else kind
     return Verdict(HOST, f"{kind}: {text}", hint)
 
 

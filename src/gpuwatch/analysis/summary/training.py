@@ -101,7 +101,7 @@ def lost(training: Training) -> str:
     last = training.step.loss
     if last.at is None or last.figure.value is not None:
         return ""
-    return f"the loss is no finite number any more (step {last.at:,})"
+    return f"the loss is no finite number any more (last told at step {last.at:,})"
 
 
 def _of_step(key: str, printed: tuple[int, float] | None, reason: str) -> LastFigure:

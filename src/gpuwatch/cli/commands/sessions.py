@@ -222,7 +222,8 @@ def _line(of: ListedSession | ListedStudy, runs: Sequence[ListedSession]) -> dic
         "env": ", ".join(dict.fromkeys(filter(None, environments))),
         "tags": " ".join(of.tags),
         "started": started,
-        "start": clock if day == f"{datetime.now():%m-%d}" else day[-5:],
+        # Of another year that alone.
+        "start": clock if day == f"{datetime.now():%m-%d}" else day[: 5 if clock else 4],
         "elapsed": "" if seconds is None else units.clock_time(round(seconds)),
         "MFU": mfu,
         "peak mem": memory,

@@ -133,7 +133,8 @@ def _short(contrast: Contrast, *, case: bool) -> str:
     told = (contrast.low, contrast.high) if open_ else (contrast.estimate,)
     percents = [math.inf if each is None else 100 * each for each in told]
     places = 0 if max(map(abs, percents)) >= (_TEN if open_ else _FULL) else 1
-    change = " to ".join(f"{each:+.{places}f}".replace("-0.0", "+0.0") for each in percents)
+    rounded = [round(each, places) + 0.0 for each in percents]  # no -0
+    change = " to ".join(f"{each:+.{places}f}" for each in rounded)
     known = all(map(math.isfinite, percents)) and contrast.kind != "described"
     what = (f"{clean(contrast.case)}: " if case else "") + clean(contrast.other)
     return clean(f"{word} {change} % {what}" if known else f"{word} {what}", 80)
