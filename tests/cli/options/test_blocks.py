@@ -156,7 +156,7 @@ def test_a_run_that_fails_is_kept_and_only_what_never_succeeds_is_not_tried_a_th
         codes.setdefault(path.stem[3:], []).append(meta(path)["result"]["code"])
     assert codes == {"bare": [9, 0, 0], "failing": [3, 3]}
     ((_, (problem,)),) = plan_in(out).problems.items()
-    told = "sh failed 2 times in failing and never succeeded"
+    told = "sh failed 2 times in failing, one in the warm-up, and never succeeded"
     assert (problem.code, problem.text) == ("failed-twice", told)
     assert done.stderr.count(told) == 1
     found = json.loads((sessions(out)[0].parent / "summary.json").read_text())
