@@ -83,8 +83,14 @@ def field_way(source: str, number: int, per_unit: float) -> NvmlCall:
     return NvmlCall(source, read)
 
 
-def _power_usage(nvml: Any, handle: Any) -> Numbers:
-    return (nvml.nvmlDeviceGetPowerUsage(handle) / 1000,)
+def _call_way(call: str, *arguments: int, per_unit: int = 1, told: str = "") -> NvmlCall:
+    """A call that returns one number; ``per_unit`` of its units are one of the metric's."""
+
+    def read(nvml: Any, handle: Any) -> Numbers:
+        value = getattr(nvml, call)(handle, *arguments)
+        return (value if per_unit == 1 else value / per_unit,)
+
+    return NvmlCall(f"NVML {call}{told}", read)
 
 
 def _clock(kind: int) -> Callable[[Any, Any], Numbers]:
@@ -94,39 +100,11 @@ def _clock(kind: int) -> Callable[[Any, Any], Numbers]:
     return read
 
 
-def _energy(nvml: Any, handle: Any) -> Numbers:
-    return (nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000,)
-
-
-def _temperature(nvml: Any, handle: Any) -> Numbers:
-    return (nvml.nvmlDeviceGetTemperature(handle, 0),)
-
-
-def _temperature_v(nvml: Any, handle: Any) -> Numbers:
-    return (nvml.nvmlDeviceGetTemperatureV(handle, 0),)
-
-
 def _pcie(counter: int) -> Callable[[Any, Any], Numbers]:
     def read(nvml: Any, handle: Any) -> Numbers:
         return (nvml.nvmlDeviceGetPcieThroughput(handle, counter) * 1000,)
 
     return read
-
-
-def _fan(nvml: Any, handle: Any) -> Numbers:
-    return (nvml.nvmlDeviceGetFanSpeed(handle) / 100,)
-
-
-def _performance_state(nvml: Any, handle: Any) -> Numbers:
-    return (nvml.nvmlDeviceGetPerformanceState(handle),)
-
-
-def _pcie_generation(nvml: Any, handle: Any) -> Numbers:
-    return (nvml.nvmlDeviceGetCurrPcieLinkGeneration(handle),)
-
-
-def _pcie_width(nvml: Any, handle: Any) -> Numbers:
-    return (nvml.nvmlDeviceGetCurrPcieLinkWidth(handle),)
 
 
 def _encoder(nvml: Any, handle: Any) -> Numbers:
@@ -148,8 +126,8 @@ state, and the memory clock and the PCIe link, which follow it), of the video en
 traffic, whose calls block for 20 ms each."""
 
 
-def _steady(metric: str, source: str, read: Callable[[Any, Any], Numbers]) -> Reading:
-    return Reading((metric,), (NvmlCall(f"NVML {source}", read),), slow=True, every_s=STEADY_S)
+def _steady(metric: str, *ways: NvmlCall) -> Reading:
+    return Reading((metric,), ways, slow=True, every_s=STEADY_S)
 
 
 ENERGY_S = 1.25
@@ -175,55 +153,50 @@ READINGS = (
         ("hw.gpu.power",),
         (
             field_way("NVML field 186 (instant power)", 186, 1000),
-            NvmlCall(
-                "NVML nvmlDeviceGetPowerUsage (1 s average on Ampere and later except GA100)",
-                _power_usage,
+            _call_way(
+                "nvmlDeviceGetPowerUsage",
+                per_unit=1000,
+                told=" (1 s average on Ampere and later except GA100)",
             ),
             field_way("NVML field 185 (average power)", 185, 1000),
         ),
     ),
     Reading(("hw.gpu.clock.sm",), (NvmlCall("NVML nvmlDeviceGetClockInfo SM", _clock(_SM)),)),
-    Reading(
-        ("hw.gpu.clock.memory",),
-        (NvmlCall("NVML nvmlDeviceGetClockInfo MEM", _clock(_MEMORY)),),
-        slow=True,
-        every_s=STEADY_S,
-    ),
-    Reading(
-        ("hw.gpu.temperature",),
-        (
-            NvmlCall("NVML nvmlDeviceGetTemperature", _temperature),
-            NvmlCall("NVML nvmlDeviceGetTemperatureV", _temperature_v),
-        ),
-        slow=True,
-        every_s=STEADY_S,
+    _steady("hw.gpu.clock.memory", NvmlCall("NVML nvmlDeviceGetClockInfo MEM", _clock(_MEMORY))),
+    _steady(
+        "hw.gpu.temperature",
+        _call_way("nvmlDeviceGetTemperature", 0),
+        _call_way("nvmlDeviceGetTemperatureV", 0),
     ),
     Reading(
         ("hw.gpu.energy",),
         (
             field_way("NVML field 83 (total energy)", 83, 1000),
-            NvmlCall("NVML nvmlDeviceGetTotalEnergyConsumption", _energy),
+            _call_way("nvmlDeviceGetTotalEnergyConsumption", per_unit=1000),
         ),
         every_s=ENERGY_S,
     ),
-    Reading(
-        ("hw.gpu.pcie.transmit",),
-        (NvmlCall("NVML nvmlDeviceGetPcieThroughput TX (20 ms window)", _pcie(0)),),
-        slow=True,
-        every_s=STEADY_S,
+    _steady(
+        "hw.gpu.pcie.transmit",
+        NvmlCall("NVML nvmlDeviceGetPcieThroughput TX (20 ms window)", _pcie(0)),
     ),
-    Reading(
-        ("hw.gpu.pcie.receive",),
-        (NvmlCall("NVML nvmlDeviceGetPcieThroughput RX (20 ms window)", _pcie(1)),),
-        slow=True,
-        every_s=STEADY_S,
+    _steady(
+        "hw.gpu.pcie.receive",
+        NvmlCall("NVML nvmlDeviceGetPcieThroughput RX (20 ms window)", _pcie(1)),
     ),
-    _steady("hw.gpu.fan.speed_ratio", "nvmlDeviceGetFanSpeed (the speed asked for)", _fan),
-    _steady("hw.gpu.performance.state", "nvmlDeviceGetPerformanceState", _performance_state),
-    _steady("hw.gpu.pcie.generation", "nvmlDeviceGetCurrPcieLinkGeneration", _pcie_generation),
-    _steady("hw.gpu.pcie.width", "nvmlDeviceGetCurrPcieLinkWidth", _pcie_width),
-    _steady("hw.gpu.encoder.utilization", "nvmlDeviceGetEncoderUtilization", _encoder),
-    _steady("hw.gpu.decoder.utilization", "nvmlDeviceGetDecoderUtilization", _decoder),
+    _steady(
+        "hw.gpu.fan.speed_ratio",
+        _call_way("nvmlDeviceGetFanSpeed", per_unit=100, told=" (the speed asked for)"),
+    ),
+    _steady("hw.gpu.performance.state", _call_way("nvmlDeviceGetPerformanceState")),
+    _steady("hw.gpu.pcie.generation", _call_way("nvmlDeviceGetCurrPcieLinkGeneration")),
+    _steady("hw.gpu.pcie.width", _call_way("nvmlDeviceGetCurrPcieLinkWidth")),
+    _steady(
+        "hw.gpu.encoder.utilization", NvmlCall("NVML nvmlDeviceGetEncoderUtilization", _encoder)
+    ),
+    _steady(
+        "hw.gpu.decoder.utilization", NvmlCall("NVML nvmlDeviceGetDecoderUtilization", _decoder)
+    ),
 )
 
 
