@@ -261,11 +261,6 @@ def generation_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
 
 
 _EXECUTED = (
-    ("executed FLOP", "FLOP", "flop_per_step"),
-    ("DRAM bytes read", "By", "dram_read_bytes_per_step"),
-    ("DRAM bytes written", "By", "dram_write_bytes_per_step"),
-)
-_EXECUTED_IN_ALL = (
     ("executed FLOP", "FLOP", "flop"),
     ("DRAM bytes read", "By", "dram_read_bytes"),
     ("DRAM bytes written", "By", "dram_write_bytes"),
@@ -289,18 +284,18 @@ def kernel_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
     Per step; in a separate group for the whole profile where its number of steps is unknown.
     """
     return [
-        *_executed("work per step", _EXECUTED, sessions),
+        *_executed("work per step", "_per_step", sessions),
         *_times("profile, per step", sessions, per_step=True),
-        *_executed("profile, all of it", _EXECUTED_IN_ALL, sessions),
+        *_executed("profile, all of it", "", sessions),
         *_times("profile, all of it", sessions, per_step=False),
     ]
 
 
-def _executed(
-    group: str, quantities: Sequence[tuple[str, str, str]], sessions: Sequence[Summary]
-) -> list[ComparisonRow]:
+def _executed(group: str, of: str, sessions: Sequence[Summary]) -> list[ComparisonRow]:
+    """``of``: the end of the counters' names."""
     return [
-        row_of(group, name, unit, sessions, at(f"counters.{key}")) for name, unit, key in quantities
+        row_of(group, name, unit, sessions, at(f"counters.{key}{of}"))
+        for name, unit, key in _EXECUTED
     ]
 
 
