@@ -17,7 +17,7 @@ from typing import Any
 from gpuwatch.analysis.hardware.bound import UNKNOWN
 from gpuwatch.analysis.hardware.profile import why_none
 from gpuwatch.analysis.samples.window import spent
-from gpuwatch.analysis.summary.failure import command_of, in_few_words, reason_of
+from gpuwatch.analysis.summary.failure import command_of, failure_of, reason_of
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import LONGEST_INTERVAL, SHORTEST_INTERVAL, mapping, number
 from gpuwatch.core.paths import open_regular
@@ -474,9 +474,7 @@ def trouble(reader: SessionReader, meta: Mapping[str, Any], state: Status) -> Tr
     if state.state is State.LOST and (said := _said_by_recorder(reader.path)):
         return Trouble(said)
     if state.state.value in ("failed", "killed", "lost", "fetched in part"):
-        killed_for_memory = mapping(meta.get("result")).get("out_of_memory") is True
-        reason = reason_of(reader, meta, state)
-        return Trouble(in_few_words(state, reason, out_of_memory=killed_for_memory) or state.text)
+        return Trouble(failure_of(meta, state, reason_of(reader, meta, state)) or state.text)
     return None
 
 

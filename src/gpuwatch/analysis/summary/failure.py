@@ -78,6 +78,12 @@ def reason_of(reader: SessionReader, meta: Mapping[str, JSON], status: Status) -
     return next((text for line in reversed(lines) if (text := clean(line.text).strip())), "")
 
 
+def failure_of(meta: Mapping[str, JSON], status: Status, reason: str) -> str:
+    """:func:`in_few_words` of the run that ``meta`` is of, for its :func:`reason_of`."""
+    out_of_memory = mapping(meta.get("result")).get("out_of_memory") is True
+    return in_few_words(status, reason, out_of_memory=out_of_memory)
+
+
 def in_few_words(status: Status, reason: str, *, out_of_memory: bool = False) -> str:
     """Of a run that failed or was killed: ``CUDA out of memory (tried 20.00 GiB)``, ``exit code 1:
     ModuleNotFoundError: No module named 'x'``, ``segmentation fault (SIGSEGV)``; else empty.

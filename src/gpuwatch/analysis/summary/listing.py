@@ -22,7 +22,7 @@ from gpuwatch.analysis.samples.step_lines import (
     several_writers,
 )
 from gpuwatch.analysis.samples.window import behind, spent, window_in
-from gpuwatch.analysis.summary.failure import command_of, in_few_words, reason_of
+from gpuwatch.analysis.summary.failure import command_of, failure_of, reason_of
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
@@ -156,8 +156,6 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
     flop = _flop_rate(meta, rates)
     mfu, mfu_at_maximum_clock = (each.mfu(flop) for each in mfu_peaks(meta, devices))
     reason = reason_of(reader, meta, state)
-    out_of_memory = mapping(meta.get("result")).get("out_of_memory") is True
-    failure = in_few_words(state, reason, out_of_memory=out_of_memory)
     _, loss = ({} if writers else reader.last_reported(("loss",))).get("loss", (0, 0.0))
     unix = clock.get("unix_ns")
     started = (
@@ -171,7 +169,8 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
         status=state.state.value,
         status_text=state.text,
         reason=reason,
-        failure=failure or ("" if math.isfinite(loss) else "the loss is no finite number"),
+        failure=failure_of(meta, state, reason)
+        or ("" if math.isfinite(loss) else "the loss is no finite number"),
         workload=str(workload.get("name", "")),
         command=command_of(workload),
         command_label=str(workload.get("label") or ""),

@@ -28,7 +28,7 @@ from gpuwatch.analysis.samples.step_lines import (
 )
 from gpuwatch.analysis.samples.window import Window, behind, span_of, spent, timed_window
 from gpuwatch.analysis.statistics.description import Statistic
-from gpuwatch.analysis.summary.failure import in_few_words, reason_of
+from gpuwatch.analysis.summary.failure import failure_of, reason_of
 from gpuwatch.analysis.summary.generation import Generation, generation_of
 from gpuwatch.analysis.summary.listing import peak_gpu_memory
 from gpuwatch.analysis.summary.metrics import statistics_of
@@ -246,7 +246,6 @@ def summarise_from(
     )
     unix = number(mapping(meta.get("clock")).get("unix_ns"))
     how = how_timed(reader, steps)
-    out_of_memory = mapping(meta.get("result")).get("out_of_memory") is True
     return Summary(
         id=str(session.get("id", "")),
         path=str(reader.path),
@@ -254,7 +253,7 @@ def summarise_from(
         started=_iso(mapping(meta.get("clock")).get("unix_ns")),
         started_unix=None if unix is None else unix / 1e9,
         status=state,
-        failure=in_few_words(state, reason_of(reader, meta, state), out_of_memory=out_of_memory),
+        failure=failure_of(meta, state, reason_of(reader, meta, state)),
         notice=reader.notice,
         seconds=None if ended is None else ended / 1e9,
         workload=workload,
