@@ -18,8 +18,8 @@ from gpuwatch.session.rows import (
 )
 from gpuwatch.session.schema import WARMUP
 
-_RUNNING = Status(State.RUNNING, "running", None, live=True)
-_STARTING = Status(State.STARTING, "starting", None, live=True)
+_RUNNING = Status(State.RUNNING, "running", live=True)
+_STARTING = Status(State.STARTING, "starting", live=True)
 
 
 class PastReader(SessionReader):

@@ -47,21 +47,20 @@ class Status:
     state: State
     text: str
     """One sentence: what happened and, if something can be done, the command."""
-    exit_code: int | None
+    exit_code: int | None = None
     """The workload's exit code, 128 + N after signal N; ``None`` while unknown."""
     live: bool = False
     """A recorder is writing it, so more may come."""
 
 
-_RUNNING = Status(State.RUNNING, "running", None, live=True)
+_RUNNING = Status(State.RUNNING, "running", live=True)
 _LIVE = {
-    "queued": Status(State.QUEUED, "waiting for its scheduler", None, live=True),
-    "starting": Status(State.STARTING, "starting", None, live=True),
-    "paused": Status(State.RUNNING, "running, but paused by somebody else", None, live=True),
+    "queued": Status(State.QUEUED, "waiting for its scheduler", live=True),
+    "starting": Status(State.STARTING, "starting", live=True),
+    "paused": Status(State.RUNNING, "running, but paused by somebody else", live=True),
     "lost": Status(
         State.LOST,
         "the run cannot be followed just now; its recorder waits for it to come back",
-        None,
         live=True,
     ),
 }
@@ -75,7 +74,7 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
     if mapping(meta.get("workload")).get("kind") == "machine" and "closed" in meta:
         return Status(State.FINISHED, "recorded the machine", 0)
     if mapping(meta.get("workload")).get("kind") == "import" and "closed" in meta:
-        return Status(State.FINISHED, "imported profile", None)
+        return Status(State.FINISHED, "imported profile")
     placement = read_placement(path.parent)
     if placement is not None:
         return _placed(meta, path, placement)
@@ -92,16 +91,14 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
             "the recorder died, the workload still runs: "
             f"`{to_paste('attach --record', name)}` takes it over, "
             f"`{to_paste('stop', name)}` ends it",
-            None,
         )
     if meta.get("handle"):
         return Status(
             State.LOST,
             f"the recorder died before the workload ended: `{to_paste('attach --record', name)}` "
             "reads what is left of it",
-            None,
         )
-    return Status(State.LOST, "the recorder died", None)
+    return Status(State.LOST, "the recorder died")
 
 
 def _placed(meta: Mapping[str, JSON], path: Path, placement: Placement) -> Status:
@@ -109,21 +106,21 @@ def _placed(meta: Mapping[str, JSON], path: Path, placement: Placement) -> Statu
     hint = f"; {placement.hint}" if placement.hint else ""
     if not placement.going_on and (told := in_part.of_session(path, placement.in_part)):
         text = f"fetched in part; what was left of it says: {told.text}{hint}"
-        return Status(State.IN_PART, text, None)
+        return Status(State.IN_PART, text)
     if not placement.going_on:
         text = f"its end was not seen: {placement.text}{hint}"
-        return Status(State.LOST, text, None)
+        return Status(State.LOST, text)
     if not placement.followed:
         again = to_paste("attach", path.parent.name)
         text = f"nobody here follows it on {placement.place}: `{again}` does"
-        return Status(State.UNKNOWN, text, None)
+        return Status(State.UNKNOWN, text)
     if placement.state is JobState.UNKNOWN:
-        return Status(State.UNKNOWN, f"{placement.text}{hint}", None, live=True)
+        return Status(State.UNKNOWN, f"{placement.text}{hint}", live=True)
     text = f"running on {placement.where or placement.place}"
     state = _LIVE.get(str(mapping(meta.get("run_state")).get("state")))
     if state is not None:
         return replace(state, text=f"{state.text} ({text})")
-    return Status(State.RUNNING, text, None, live=True)
+    return Status(State.RUNNING, text, live=True)
 
 
 def process_id(value: JSON) -> ProcessId | None:
@@ -166,9 +163,9 @@ def _ended(result: Mapping[str, JSON]) -> Status:
     if code == 0:
         return Status(State.FINISHED, f"finished{output_note}", 0)
     if result.get("launcher_failed"):
-        return Status(State.FAILED, f"could not be started{reason}", None)
+        return Status(State.FAILED, f"could not be started{reason}")
     if code is None:
-        return Status(State.LOST, f"the end of the workload was not seen{reason}", None)
+        return Status(State.LOST, f"the end of the workload was not seen{reason}")
     return Status(State.FAILED, f"exit code {code}{memory_note}{reason}", exit_code)
 
 
@@ -189,9 +186,8 @@ def _elsewhere(path: Path, place: str) -> Status:
             State.LOST,
             f"recorded on {place}; nothing was written for {SILENT_SECONDS:.0f} s, and whether it "
             "is still running cannot be checked here",
-            None,
         )
-    return Status(State.RUNNING, f"running on {place}", None, live=True)
+    return Status(State.RUNNING, f"running on {place}", live=True)
 
 
 def _int(value: JSON) -> int | None:
