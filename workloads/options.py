@@ -21,9 +21,10 @@ LARGEST_SEED = 2**32 - 1
 MOST_RANKS = 256
 
 
-def positive_int(text: str) -> int:
-    """An integer of at least 1. Raises argparse.ArgumentTypeError otherwise."""
-    return _integer(text, 1)
+def positive_int(text: str, most: float = math.inf) -> int:
+    """An integer of at least 1, and at most ``most``. Raises argparse.ArgumentTypeError
+    otherwise."""
+    return _integer(text, 1, most)
 
 
 def non_negative_int(text: str) -> int:
@@ -33,18 +34,12 @@ def non_negative_int(text: str) -> int:
 
 def seed_value(text: str) -> int:
     """An integer from 0 to 2**32 - 1. Raises argparse.ArgumentTypeError otherwise."""
-    value = _integer(text, 0)
-    if value > LARGEST_SEED:
-        raise argparse.ArgumentTypeError(f"must be at most {LARGEST_SEED}, not {text}")
-    return value
+    return _integer(text, 0, LARGEST_SEED)
 
 
 def rank_count(text: str) -> int:
     """An integer from 1 to 256. Raises argparse.ArgumentTypeError otherwise."""
-    value = _integer(text, 1)
-    if value > MOST_RANKS:
-        raise argparse.ArgumentTypeError(f"must be at most {MOST_RANKS}, not {text}")
-    return value
+    return _integer(text, 1, MOST_RANKS)
 
 
 def learning_rate(text: str) -> float:
@@ -70,13 +65,15 @@ def device_name(text: str) -> str:
     return text
 
 
-def _integer(text: str, least: int) -> int:
+def _integer(text: str, least: int, most: float = math.inf) -> int:
     try:
         value = int(text)
     except ValueError:
         value = least - 1
     if value < least:
         raise argparse.ArgumentTypeError(f"must be an integer of at least {least}, not {text!r}")
+    if value > most:
+        raise argparse.ArgumentTypeError(f"must be at most {most}, not {text}")
     return value
 
 

@@ -208,10 +208,7 @@ def add_preview_arguments(add: Add) -> None:
 
 
 def _blocks(text: str) -> int:
-    count = options.positive_int(text)
-    if count > MOST_BLOCKS:
-        raise argparse.ArgumentTypeError(f"must be at most {MOST_BLOCKS}, not {text}")
-    return count
+    return options.positive_int(text, MOST_BLOCKS)
 
 
 def margin(text: str) -> float:
