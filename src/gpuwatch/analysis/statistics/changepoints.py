@@ -158,12 +158,9 @@ def _apart(one: np.ndarray, two: np.ndarray) -> float:
     """Distance of the mean rank of ``two`` from its expectation, in standard errors."""
     if not one.size or not two.size:
         return 0.0
-    from scipy.stats import rankdata
+    from scipy.stats import ranksums
 
-    count = one.size + two.size
-    ranks = rankdata(np.concatenate([one, two]))[one.size :]
-    error = math.sqrt((count + 1) * one.size / (12 * two.size))
-    return abs(float(ranks.mean()) - (count + 1) / 2) / error
+    return abs(float(ranksums(one, two).statistic))
 
 
 def squared_error(values: np.ndarray, *columns: np.ndarray) -> tuple[float, np.ndarray]:
