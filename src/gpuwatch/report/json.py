@@ -9,7 +9,6 @@ from enum import Enum
 from pathlib import Path
 
 from gpuwatch.analysis.comparison import side_by_side as comparing
-from gpuwatch.analysis.hardware.ceilings import Ceiling
 from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
 from gpuwatch.analysis.hardware.kernels import times_of
 from gpuwatch.analysis.hardware.mfu import EXECUTED_TWICE, MODEL_FLOP, MfuPeak
@@ -307,7 +306,7 @@ def roofline(of: Roofline) -> dict[str, JSON]:
             }
             for point in of.points
         ],
-        "ceilings": {name: _ceiling(each) for name, each in of.ceilings.items()},
+        "ceilings": {name: asdict(each) for name, each in of.ceilings.items()},
         "bound": of.verdict.bound,
         "text": of.verdict.text,
         "hint": of.verdict.hint,
@@ -357,15 +356,11 @@ def _each(total: float | None, steps: int | None) -> float | None:
 
 def _convention(of: Efficiency, flop: str, peak: MfuPeak) -> dict[str, JSON]:
     known = peak.ceiling
-    return {"flop": flop, "data_type": of.data_type, "peak": known and _ceiling(known)}
+    return {"flop": flop, "data_type": of.data_type, "peak": known and asdict(known)}
 
 
 def _shares(shares: Sequence[Share]) -> list[JSON]:
-    return [{"value": share.value, "ceiling": _ceiling(share.ceiling)} for share in shares]
-
-
-def _ceiling(ceiling: Ceiling) -> dict[str, JSON]:
-    return asdict(ceiling)
+    return [{"value": share.value, "ceiling": asdict(share.ceiling)} for share in shares]
 
 
 def study(result: StudyResult) -> dict[str, JSON]:
