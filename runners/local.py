@@ -60,7 +60,8 @@ class SpoolReader:
             if following is None:
                 # A segment with a successor is complete; data written to it meanwhile is read
                 # before the successor.
-                following = self._following()
+                later = (number for number in self._numbers() if number > self._segment)
+                following = next(later, None)
                 if following is None:
                     break
                 continue
@@ -89,9 +90,6 @@ class SpoolReader:
             return sorted(int(name) for name in os.listdir(self._folder) if name.isdigit())
         except FileNotFoundError:
             return []
-
-    def _following(self) -> int | None:
-        return next((number for number in self._numbers() if number > self._segment), None)
 
     def _read_segment(self) -> bytes:
         try:
