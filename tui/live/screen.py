@@ -28,7 +28,7 @@ from gpuwatch.tui.widgets.canvas import Clicked
 from gpuwatch.tui.widgets.gauge_rows import graph_columns
 from gpuwatch.tui.widgets.head_rows import trouble_rows
 from gpuwatch.tui.widgets.line import Line
-from gpuwatch.tui.widgets.page import Row
+from gpuwatch.tui.widgets.page import KERNELS, Row, SnapshotPage, number_lines
 
 _LONG_NS = 30 * NS
 """The end of what took longer is heard."""
@@ -368,8 +368,6 @@ class LiveScreen(TimeTravel, Stopping):
 
     def action_numbers(self) -> None:
         if self.snapshot is not None:
-            from gpuwatch.tui.widgets.page import number_lines
-
             self._open_page("every number", number_lines, self.snapshot)
 
     def action_ranks(self) -> None:
@@ -381,14 +379,11 @@ class LiveScreen(TimeTravel, Stopping):
     def _open_page(
         self, what: str, rows: Callable[[Snapshot, int], Sequence[Row]], snapshot: Snapshot
     ) -> None:
-        from gpuwatch.tui.widgets.page import SnapshotPage
-
         self.app.push_screen(SnapshotPage(what, rows, snapshot, lambda: self.snapshot))
 
     def action_kernels(self) -> None:
         if self.snapshot is not None:
             from gpuwatch.tui.live.pages import kernel_rows
-            from gpuwatch.tui.widgets.page import KERNELS
 
             self._open_page(KERNELS, kernel_rows, self.snapshot)
 

@@ -7,15 +7,14 @@ from pathlib import Path
 from gpuwatch.core.errors import ExitCode
 from gpuwatch.core.models import mapping
 from gpuwatch.recorder.control import exit_code_of
+from gpuwatch.session.reading.reader import read_meta
+from gpuwatch.session.reading.status import State, status
+from gpuwatch.session.study.outcomes import GIVEN_UP
+from gpuwatch.session.study.study_folder import STUDY_ENDED, not_run, sessions_in
 
 
 def exit_code(folder: Path) -> int:
     """The exit code of a study that is over: the highest of its runs."""
-    from gpuwatch.session.reading.reader import read_meta
-    from gpuwatch.session.reading.status import State, status
-    from gpuwatch.session.study.outcomes import GIVEN_UP
-    from gpuwatch.session.study.study_folder import STUDY_ENDED, not_run, sessions_in
-
     known = {STUDY_ENDED, *GIVEN_UP}
     missing = [run_ for run_ in not_run(folder) if run_.problems[0].code not in known]
     code = ExitCode.NOT_AVAILABLE if missing else ExitCode.DONE

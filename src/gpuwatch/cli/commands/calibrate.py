@@ -17,10 +17,10 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 
+from gpuwatch.core import units
 from gpuwatch.core.errors import ExitCode, NotAvailable, UsageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON, mapping, number
-from gpuwatch.core.units import counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,8 +84,6 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 def _say_kept(now: JSON, stored: JSON) -> None:
     """Say which earlier ceilings are kept because the new values are lower."""
-    from gpuwatch.core import units
-
     for name, entry in stored["ceilings"].items():
         value, unit = number(mapping(now["ceilings"].get(name)).get("value")), entry["unit"]
         if value is not None and value < entry["value"]:
@@ -142,7 +140,6 @@ def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
 
     ``listed`` adds the warnings, which a new measurement has printed already.
     """
-    from gpuwatch.core import units
     from gpuwatch.core.peaks import peaks
     from gpuwatch.core.text import clean
     from gpuwatch.report.tables import table
@@ -171,7 +168,7 @@ def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
         str(device.get("uuid") or ""),
         f"driver {document['driver']}" if document.get("driver") else "",
         f"torch {document.get('torch')}",
-        counted(threads, "thread") if threads else "",
+        units.counted(threads, "thread") if threads else "",
         str(document.get("when")),
     ]
     lines = [clean("  ".join(fact for fact in facts if fact)), table(head, rows, last_left=True)]

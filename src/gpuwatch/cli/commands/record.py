@@ -24,15 +24,19 @@ from gpuwatch.cli import plan as preview
 from gpuwatch.cli.options import joining, launch, notifying
 from gpuwatch.cli.parser import Parser
 from gpuwatch.cli.say import give_up_output, put, ring, say
+from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import shell, to_paste
 from gpuwatch.own_command import CAPSULE, OWN_COMMAND
 from gpuwatch.recorder.api import record
 from gpuwatch.recorder.control import exit_code_of
-from gpuwatch.recorder.observer import Observer
+from gpuwatch.recorder.observer import Observer, detach
 from gpuwatch.recorder.request import Request
+from gpuwatch.session.reading.reader import read_meta
+from gpuwatch.session.reading.status import State, status
 from gpuwatch.session.study.plan import Plan, read
+from gpuwatch.session.study.study_folder import sessions_in
 
 if TYPE_CHECKING:
     from gpuwatch.places.placements import Placed
@@ -204,9 +208,6 @@ class _Terminal(Observer):
 
 def _failed(path: Path) -> bool:
     """Whether the workload failed after it started; a failed start has been reported already."""
-    from gpuwatch.session.reading.reader import read_meta
-    from gpuwatch.session.reading.status import State, status
-
     meta = read_meta(path)
     good = status(meta, path).state in (State.FINISHED, State.STOPPED)
     started = not mapping(meta.get("result")).get("launcher_failed")
@@ -227,8 +228,6 @@ def _last_words(path: Path, *, told: bool) -> None:
 
 def report_orphans() -> None:
     """List runs whose recorder died, with the commands to record or end them."""
-    from gpuwatch.cli.selection import session_lookup
-
     for label, name in session_lookup.orphans():
         say(
             f"{label} has lost its recorder: `{to_paste('attach --record', name)}` "
@@ -258,8 +257,6 @@ def takes_input(plan: Plan, *, foreground: bool) -> bool:
 
 def start_detached(request: Request) -> tuple[ExitCode, str]:
     """Start a recorder in the background; returns the first session's path, or the error."""
-    from gpuwatch.recorder.observer import detach
-
     return detach(partial(record, request), say)
 
 
@@ -279,10 +276,6 @@ def print_summary(folder: Path, summary: str = "") -> None:
     """
     if CAPSULE is not None:
         return
-    from gpuwatch.session.reading.reader import read_meta
-    from gpuwatch.session.reading.status import State, status
-    from gpuwatch.session.study.study_folder import sessions_in
-
     try:
         sys.stdout.write(summary)
         sys.stdout.flush()

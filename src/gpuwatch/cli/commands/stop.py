@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
+from gpuwatch.core import paths
 from gpuwatch.core.errors import GpuwatchError, UsageError
 from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.processes import ProcessId
 from gpuwatch.core.text import to_paste
 from gpuwatch.core.units import counted
+from gpuwatch.session.study.plan import PlannedRun, read
 
 if TYPE_CHECKING:
-    from gpuwatch.core.processes import ProcessId
     from gpuwatch.places.placements import Placed
-    from gpuwatch.session.study.plan import PlannedRun
 
 Target = TypeVar("Target")
 Result = TypeVar("Result")
@@ -73,7 +74,6 @@ def _stop_named(text: str) -> int:
 
 
 def _stop_all() -> int:
-    from gpuwatch.core import paths
     from gpuwatch.recorder.run_folder import RecordedElsewhere
 
     ended, troubles = _apply(stop, _sessions_of(paths.run_folders()))
@@ -137,7 +137,6 @@ def _apply(
 def _named(text: str) -> list[Path]:
     """The sessions that ``text`` names; runs whose file is gone are found by its path or their
     id."""
-    from gpuwatch.core import paths
     from gpuwatch.recorder.run_folder import folders_of
 
     try:
@@ -152,7 +151,6 @@ def _named(text: str) -> list[Path]:
 
 def _sessions_of(folders: Iterable[Path]) -> list[Path]:
     """The session files of runs, by their folders; deleted files included."""
-    from gpuwatch.core import paths
 
     sessions = map(paths.session_of, folders)
     return list(dict.fromkeys(path for path in sessions if path is not None))
@@ -178,7 +176,6 @@ def _at_a_place(text: str) -> Placed | None:
 
 def _without_session(text: str) -> Path | None:
     """The folder of a running study without a session: a machine recording whose file is gone."""
-    from gpuwatch.core import paths
     from gpuwatch.recorder.run_folder import folders_of
     from gpuwatch.session.study.study_folder import holder, sessions_in
 
@@ -189,8 +186,6 @@ def _without_session(text: str) -> Path | None:
 
 
 def _planned(folder: Path) -> Sequence[PlannedRun]:
-    from gpuwatch.session.study.plan import read
-
     plan = read(folder)
     return () if plan is None else plan.runs
 
