@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from gpuwatch.analysis.comparison.side_by_side import environment_facts
+from gpuwatch.analysis.comparison.side_by_side import Comparison, environment_facts
 from gpuwatch.analysis.hardware.kernels import KernelRow, short_name
 from gpuwatch.analysis.ranks.ranks import RankFigures, Ranks
 from gpuwatch.analysis.ranks.wording import sentences
@@ -162,6 +162,13 @@ def kernel_table(
     if any(share for row in families for share in row.shares):
         title += "; % of kernel time"
     return Table((title, *labels), tuple(rows))
+
+
+def around(of: Comparison, names: Sequence[str]) -> list[Section]:
+    """The kernels that differ between sessions, if any do, and what differs around them."""
+    kernels = [kernel_table(names, of.kernels, of.families)] if of.families else []
+    differing = Section(DIFFERENCES, difference_items(of.differences, names))
+    return [*(Section("kernels", (table,)) for table in kernels), differing]
 
 
 def _cells(row: KernelRow) -> list[str]:

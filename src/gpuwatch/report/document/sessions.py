@@ -101,11 +101,7 @@ def sessions(
             items = reasons.rank_items(label, session.ranks, session.devices)
             named = f"{label}: " if several else ""
             sections.append(Section(f"{named}{len(session.ranks.figures)} ranks", items))
-    if compared.families:
-        kernels = reasons.kernel_table(columns, compared.kernels, compared.families)
-        sections.append(Section("kernels", (kernels,)))
-    differences = reasons.difference_items(compared.differences, columns)
-    sections.append(Section(reasons.DIFFERENCES, differences))
+    sections += reasons.around(compared, columns)
     if several:
         titles = [each.given.heading(session_title(each)) for each in compared.sessions]
         runs = [

@@ -152,11 +152,7 @@ def verdict_first(result: StudyResult, more: str) -> Document:
         if any(question.contrasts for question in shown.questions):  # else nearly all differs
             above = sessions.main_rows(of_all)
             body.append(differing.of_sessions(of_all, names, above))
-            if of_all.families:
-                table = reasons.kernel_table(names, of_all.kernels, of_all.families)
-                body.append(Section("kernels", (table,)))
-            around = reasons.difference_items(of_all.differences, names)
-            body.append(Section(reasons.DIFFERENCES, around))
+            body += reasons.around(of_all, names)
     else:
         body.append(about.sweeps(shown))
         for question in shown.questions:
