@@ -41,6 +41,11 @@ def cut(text: str, longest: int, dots: str = "…", behind: int = 0) -> str:
     return f"{text[: longest - behind - len(dots)]}{dots}{text[len(text) - behind :]}"
 
 
+def capital(text: str) -> str:
+    """``text`` with a capital first letter."""
+    return text[:1].upper() + text[1:]
+
+
 def notification(text: str) -> str:
     """What rings a terminal and has it tell ``text`` on the desktop (OSC 9)."""
     return f"\a\x1b]9;gpuwatch: {clean(text)}\a"

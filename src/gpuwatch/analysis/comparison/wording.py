@@ -12,6 +12,7 @@ from gpuwatch.analysis.results import Cell, Contrast, Evidence, Kind, Verdict
 from gpuwatch.analysis.statistics.intervals import FEWEST, Interval, lower_end
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.text import capital
 
 UNPAIRED = "not paired, so that drift between them is in the difference"
 _USUAL = "95"
@@ -251,7 +252,7 @@ def _cant_tell(baseline: Side, other: Side, verdict: Verdict, metric: str) -> st
         first = f"{other.label}: can't tell: {told} against {baseline.label}."
     texts = [first]
     if verdict.reasons:
-        texts.append(f"{_capital('; '.join(verdict.reasons))}.")
+        texts.append(f"{capital('; '.join(verdict.reasons))}.")
     if (more := verdict.more_blocks) is not None:
         size, unit = (
             _change(verdict).partition(" (")[0],
@@ -363,7 +364,7 @@ def _parts_of_change(verdict: Verdict, evidence: Sequence[Evidence]) -> str | No
         for each, points in known
     ):
         told = f"{_KERNELS} unchanged; {told}"
-    return _capital(told)
+    return capital(told)
 
 
 def _share(points: Interval, change: Interval | None) -> str:
@@ -399,7 +400,7 @@ def _conditions(
     if verdict.kind is not Kind.INVALID and (levels := _levels(verdict)):
         rests.append(levels)
     if rests:
-        yield f"{_capital(', '.join(rests))}."
+        yield f"{capital(', '.join(rests))}."
     if not verdict.paired and verdict.pairs and max(baseline.runs, other.runs) > 1:
         yield (f"{units.counted(other.runs, 'run')} against {baseline.runs}, {UNPAIRED}.")
     change = verdict.change
@@ -423,7 +424,3 @@ def _places(estimate: float, width: float | None) -> int:
     if width * 100 < 0.5 and size < 10:
         return 2
     return 0 if width * 100 >= 100 or size >= 1000 else 1
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

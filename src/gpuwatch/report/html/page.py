@@ -13,6 +13,7 @@ from itertools import groupby
 from gpuwatch.analysis.results import Kind, StudyResult
 from gpuwatch.analysis.samples.gauges import RunSeries
 from gpuwatch.analysis.study.letters import LegendEntry
+from gpuwatch.core.text import capital
 from gpuwatch.report.document import study
 from gpuwatch.report.document.blocks import (
     PAGE,
@@ -151,7 +152,7 @@ def _body(of: Document, series: Mapping[str, RunSeries]) -> tuple[list[str], str
             anchor = anchor if seen[anchor] == 1 else f"{anchor}-{seen[anchor]}"
             parts.append(_section(each, 2, anchor, series))
             if each.title:
-                links.append(f'<a href="#{anchor}">{text(_capital(each.title))}</a>')
+                links.append(f'<a href="#{anchor}">{text(capital(each.title))}</a>')
     return links, "\n".join(parts)
 
 
@@ -159,11 +160,7 @@ def _section(of: Section, level: int, anchor: str, series: Mapping[str, RunSerie
     body = _items(of.items, of.title, level + 1, anchor, series)
     if of.closed:
         body = folded("Show" if of.title else "All figures", body)
-    return section(anchor, level, _capital(of.title), body) if of.title else body
-
-
-def _capital(title: str) -> str:
-    return title[:1].upper() + title[1:]
+    return section(anchor, level, capital(of.title), body) if of.title else body
 
 
 def _slug(of: Section) -> str:
