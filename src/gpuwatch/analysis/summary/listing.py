@@ -157,12 +157,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
     mfu, mfu_at_maximum_clock = (each.mfu(flop) for each in mfu_peaks(meta, devices))
     reason = reason_of(reader, meta, state)
     _, loss = ({} if writers else reader.last_reported(("loss",))).get("loss", (0, 0.0))
-    unix = clock.get("unix_ns")
-    started = (
-        datetime.fromtimestamp(unix / 1e9, tz=timezone.utc).isoformat(timespec="seconds")
-        if isinstance(unix, int) and 0 <= unix < 2**62
-        else ""
-    )
+    started = iso(clock.get("unix_ns"))
     return ListedSession(
         id=str(session.get("id", "")),
         path=reader.path,
@@ -224,6 +219,13 @@ def elapsed(runs: Iterable[tuple[str, float | None]]) -> float | None:
     known = [(at.timestamp(), seconds) for at, seconds in starts if at is not None]
     ends = [at + seconds for at, seconds in known if seconds is not None]
     return max(ends) - min(at for at, _ in known) if ends else None
+
+
+def iso(unix_ns: JSON) -> str:
+    """A time in ISO 8601, UTC; empty where it is none."""
+    if not isinstance(unix_ns, int) or not 0 <= unix_ns < 2**62:
+        return ""
+    return datetime.fromtimestamp(unix_ns / 1e9, tz=timezone.utc).isoformat(timespec="seconds")
 
 
 def moment(started: str) -> datetime | None:

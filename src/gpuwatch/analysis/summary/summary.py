@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from datetime import datetime, timezone
 
 from gpuwatch.analysis.hardware.ceilings import missing_of
 from gpuwatch.analysis.hardware.efficiency import SAMPLED, Efficiency, Work, efficiency_of
@@ -30,7 +29,7 @@ from gpuwatch.analysis.samples.window import Window, behind, span_of, spent, tim
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.failure import failure_of, reason_of
 from gpuwatch.analysis.summary.generation import Generation, generation_of
-from gpuwatch.analysis.summary.listing import peak_gpu_memory
+from gpuwatch.analysis.summary.listing import iso, peak_gpu_memory
 from gpuwatch.analysis.summary.metrics import statistics_of
 from gpuwatch.analysis.summary.notes import how_timed, notes
 from gpuwatch.analysis.summary.training import Training, training_of
@@ -250,7 +249,7 @@ def summarise_from(
         id=str(session.get("id", "")),
         path=str(reader.path),
         label=label,
-        started=_iso(mapping(meta.get("clock")).get("unix_ns")),
+        started=iso(mapping(meta.get("clock")).get("unix_ns")),
         started_unix=None if unix is None else unix / 1e9,
         status=state,
         failure=failure_of(meta, state, reason_of(reader, meta, state)),
@@ -403,13 +402,3 @@ def steps_of(
         samples_per_second_overall=overall,
         sampled_count=round(sampled) if sampled < count else None,
     )
-
-
-def _iso(unix_ns: JSON) -> str:
-    if not isinstance(unix_ns, int):
-        return ""
-    try:
-        moment = datetime.fromtimestamp(unix_ns / 1e9, tz=timezone.utc)
-    except (OverflowError, ValueError, OSError):
-        return ""
-    return moment.isoformat(timespec="seconds")
