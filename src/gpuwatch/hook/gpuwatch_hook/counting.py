@@ -3,6 +3,7 @@ the program trains the same parameters."""
 
 from __future__ import annotations
 
+import math
 import random
 import sys
 import time
@@ -345,13 +346,7 @@ class Counting:
 
 def _mean_elements(sizes: Sizes) -> float:
     """Elements of a sample in each of its tensors; accumulated batches are so many more samples."""
-    total = 0
-    for each in sizes:
-        product = 1
-        for size in each:
-            product *= size
-        total += product
-    return total / max(1, len(sizes))
+    return sum(map(math.prod, sizes)) / max(1, len(sizes))
 
 
 def compiled_functions() -> int:
