@@ -63,7 +63,9 @@ def _derived(reader: SessionReader, name: str, doubt: str | None) -> Column:
 def _batches(reader: SessionReader, doubt: str | None) -> Iterator[Sequence[Row]]:
     channels = [channel.id for channel in reader.channels()]
     count = mapping(reader.meta().get("count"))
-    rates = _Rates(reader, [_nothing if doubt else work for work, _ in works(count).values()])
+    rates = _Rates(
+        reader, [(lambda _: None) if doubt else work for work, _ in works(count).values()]
+    )
     for piece in reader.sample_pieces(channels):
         columns = [[_known(value) for value in each] for each in piece.values]
         derived = rates.up_to(piece.t)
@@ -74,11 +76,6 @@ def _known(value: float) -> float | None:
     if value != value:
         return None
     return int(value) if value.is_integer() else value
-
-
-def _nothing(_: StepLine) -> float | None:
-    """The unknown work of a line."""
-    return None
 
 
 class _Rates:
