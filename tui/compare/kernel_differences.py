@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import ClassVar
 
@@ -255,10 +256,7 @@ def _plus(one: _Spent, other: _Spent) -> _Spent:
 
 
 def _total(side: dict[str, _Spent]) -> _Spent | None:
-    total = _Spent(0.0, 0.0)
-    for spent in side.values():
-        total = _plus(total, spent)
-    return total if side else None
+    return reduce(_plus, side.values()) if side else None
 
 
 def _size(spent: Sequence[dict[str, _Spent]], name: str) -> tuple[float, float]:
