@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from gpuwatch.core.errors import GpuwatchError, NotASession, StorageError
 from gpuwatch.core.text import clean, to_paste
+from gpuwatch.session.mirror.changes import identity
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui import commands
 from gpuwatch.tui.feed.collector import Collector, PastView
@@ -28,9 +28,6 @@ _STARTUP_SECONDS = 2.0
 """Longest wait until a new or locked session is readable."""
 _ATTEMPTS, _RETRY_SECONDS = 3, 0.5
 """Number of attempts to read a session, and the delay between two."""
-
-FileId = tuple[int, int]
-"""Device and inode of a file."""
 
 
 class Feed:
@@ -57,7 +54,7 @@ class Feed:
         self._closed = threading.Event()
         self._read_at = -math.inf
         self._goes_on = False
-        self._file: FileId | None = None
+        self._file: tuple[int, int] | None = None
         self._thread = threading.Thread(target=self._run, name="session-feed", daemon=True)
 
     def start(self) -> None:
@@ -110,7 +107,7 @@ class Feed:
     def _follow(self, reader: SessionReader) -> None:
         past = PastView(Collector(reader, self._now_ns))
         reader.wait_at_most(_STARTUP_SECONDS)
-        self._file = _file_of(reader.path)
+        self._file = identity(reader.path)
         startup_deadline = time.monotonic() + _STARTUP_SECONDS
         failures = 0
         while not self._closed.is_set():
@@ -162,7 +159,7 @@ class Feed:
 
     def _check_file(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot, with a message if the session file was deleted or replaced."""
-        now = _file_of(snapshot.path)
+        now = identity(Path(snapshot.path))
         if now == self._file:
             return snapshot
         event = "was deleted or moved" if now is None else "was replaced by another file"
@@ -173,15 +170,6 @@ class Feed:
                 f"stop it with s, or in a shell: {to_paste('stop', Path(snapshot.path))}",
             )
         return replace(snapshot, trouble=trouble)
-
-
-def _file_of(path: str | Path) -> FileId | None:
-    """The id of the file at ``path``; ``None``: none is accessible."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 class DevicesNow:
