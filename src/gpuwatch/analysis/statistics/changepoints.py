@@ -13,7 +13,7 @@ and allows for correlation from step to step, which would otherwise look like ch
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from statistics import NormalDist
 
@@ -134,7 +134,8 @@ def supported(values: np.ndarray, starts: Sequence[int]) -> list[int]:
     change is removed first.
     """
     kept, spiky = list(starts), spikes(values)
-    plain = [part[~mask] for part, mask in _parts(values, spiky, kept)]
+    parts = zip(np.split(values, kept[1:]), np.split(spiky, kept[1:]), strict=True)
+    plain = [part[~mask] for part, mask in parts]
     weights = [_apart(*pair) for pair in pairwise(plain)]
     while weights and min(weights) < _FARTHEST_BY_CHANCE:
         weakest = int(np.argmin(weights))
@@ -145,13 +146,6 @@ def supported(values: np.ndarray, starts: Sequence[int]) -> list[int]:
             if 0 <= place < len(weights):
                 weights[place] = _apart(plain[place], plain[place + 1])
     return kept
-
-
-def _parts(
-    values: np.ndarray, spiky: np.ndarray, starts: Sequence[int]
-) -> Iterable[tuple[np.ndarray, np.ndarray]]:
-    cuts = list(starts[1:])
-    return zip(np.split(values, cuts), np.split(spiky, cuts), strict=True)
 
 
 def _apart(one: np.ndarray, two: np.ndarray) -> float:
