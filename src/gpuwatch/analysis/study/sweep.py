@@ -74,7 +74,9 @@ def sentence(
         if point.efficiency is not None
     ]
     if tied or others:
-        clauses += _fewer([point for point in tied if point.pairs], blocks)
+        # Tied values that were compared in fewer blocks than others.
+        rests = [(point, _rests(point, blocks)) for point in tied if point.pairs]
+        clauses += [f"{_shown(point.value)} in {used}" for point, used in rests if used]
         clauses += _too_few(points, blocks)
     return "; ".join(clauses)
 
@@ -94,15 +96,6 @@ def _too_few(points: Sequence[SweepPoint], blocks: int | None) -> list[str]:
         return [f"{units.counted(max(pairs), 'block')}{_NEEDED}"] if few else []
     runs = min(pairs)
     return [f"{units.counted(runs, 'run')} of each{_NEEDED if runs < FEWEST else ', not paired'}"]
-
-
-def _fewer(tied: Sequence[SweepPoint], blocks: int | None) -> list[str]:
-    """Notes on tied values that were compared in fewer blocks than others."""
-    return [
-        f"{_shown(point.value)} in {blocks_used}"
-        for point in tied
-        if (blocks_used := _rests(point, blocks))
-    ]
 
 
 def _rests(point: SweepPoint, blocks: int | None) -> str | None:
