@@ -172,13 +172,8 @@ def labels(environments: Sequence[Environment]) -> list[str]:
     many path components as needed. The ``label`` fields of ``environments`` are ignored.
     """
     short = [_made(environment, (), 1) for environment in environments]
-    return [
-        _distinct(
-            environment,
-            [other for other, name in zip(environments, short, strict=True) if name == own_name],
-        )
-        for environment, own_name in zip(environments, short, strict=True)
-    ]
+    named = list(zip(environments, short, strict=True))
+    return [_distinct(each, [other for other, name in named if name == own]) for each, own in named]
 
 
 def _distinct(environment: Environment, alike: Sequence[Environment]) -> str:
