@@ -268,13 +268,8 @@ class Recording:
         spawned = self._run.spawned_ns()
         rows = []
         if result.left_behind:
-            rows.append(
-                event(
-                    ended,
-                    "left-behind",
-                    _left_behind(result.left_behind, kept=result.kept),
-                )
-            )
+            text = _left_behind(result.left_behind, kept=result.kept)
+            rows.append(event(ended, "left-behind", text))
         until = None
         if (missing := self._missing()) is not None:
             assert result.output_until is not None
