@@ -130,6 +130,25 @@ def curves(question: Question, series: Mapping[str, RunSeries], prefix: str) -> 
     across = f"{unit} since the {' or the '.join(dict.fromkeys(each.zero for each in of_runs))}"
     ranges = _ranges(drawn)
     labels = [cell.label for cell in question.cells]
+    data = {
+        "mode": _NEAR if _NEAR in ranges else _ALL,
+        "ranges": ranges,
+        "cells": [
+            {"label": clean(each, 80), "colour": colour(number), "shape": shape(number)}
+            for number, each in enumerate(labels)
+        ],
+        "measures": [
+            {
+                "title": each.title,
+                "unit": clean(each.unit),
+                "low": each.low,
+                "top": each.top,
+                "how": clean(each.how, 600),
+            }
+            for each in known
+        ],
+        "runs": [vars(each) for each in drawn],
+    }
     return (
         '<figure class="chart curves">\n'
         '<p class="unscripted">The script of this page draws the curves, and it does not run '
@@ -143,7 +162,7 @@ def curves(question: Question, series: Mapping[str, RunSeries], prefix: str) -> 
         f'<input id="{prefix}-at" type="range" min="0" max="400" value="200"></p>\n'
         '<div class="readout" role="status"></div>\n</div>\n'
         f"<figcaption>{_caption(known[0], of_runs)}</figcaption>\n"
-        f'<script type="application/json">{_data(labels, drawn, known, ranges)}</script>\n'
+        f'<script type="application/json">{embedded(data)}</script>\n'
         "</figure>"
     )
 
@@ -227,33 +246,4 @@ def _caption(measure: Measure, series: Sequence[RunSeries]) -> str:
     return (
         f"{lines if len(series) > 1 else ''}{thinned} "
         f'Obtained: <span class="how">{text(measure.how)}</span>.'
-    )
-
-
-def _data(
-    labels: Sequence[str],
-    drawn: Sequence[_Drawn],
-    known: Sequence[Measure],
-    ranges: Mapping[str, tuple[float, float]],
-) -> str:
-    return embedded(
-        {
-            "mode": _NEAR if _NEAR in ranges else _ALL,
-            "ranges": ranges,
-            "cells": [
-                {"label": clean(each, 80), "colour": colour(number), "shape": shape(number)}
-                for number, each in enumerate(labels)
-            ],
-            "measures": [
-                {
-                    "title": each.title,
-                    "unit": clean(each.unit),
-                    "low": each.low,
-                    "top": each.top,
-                    "how": clean(each.how, 600),
-                }
-                for each in known
-            ],
-            "runs": [vars(each) for each in drawn],
-        }
     )
