@@ -108,7 +108,9 @@ def given_up(plan: Plan, ends: Mapping[int, End]) -> dict[int, Problem]:
             continue
         size, limit = _size(plan, run), too_large.get(_sweep(run))
         if size is not None and limit is not None and size >= limit:
-            problems[run.index] = _out_of_memory(run, limit)
+            where = f"{run.workload.name} in {run.environment.label}"
+            text = f"{where} ran out of memory at batch size {limit}"
+            problems[run.index] = Problem(OUT_OF_MEMORY, text)
             continue
         past = cells.get((run.part, cell(run)), [])
         if len(past) >= _ENOUGH and all(end in _BAD for end in past):
@@ -123,11 +125,6 @@ def _failed(plan: Plan, run: PlannedRun, times: int, ends: Mapping[int, End]) ->
     which = ", one in the warm-up," if warmed else ""
     text = f"{case} failed {times} times in {run.environment.label}{which} and never succeeded"
     return Problem(FAILED_TWICE, text)
-
-
-def _out_of_memory(run: PlannedRun, size: int) -> Problem:
-    where = f"{run.workload.name} in {run.environment.label}"
-    return Problem(OUT_OF_MEMORY, f"{where} ran out of memory at batch size {size}")
 
 
 def _size(plan: Plan, run: PlannedRun) -> int | None:
