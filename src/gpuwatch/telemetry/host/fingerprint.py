@@ -48,9 +48,7 @@ def fingerprint_host(devices: Iterable[Device] = (), root: Path = Path("/")) -> 
             sys / "devices/system/clocksource/clocksource0/current_clocksource"
         ),
         "cpu.governor": _governors(sys),
-        "memory.transparent.hugepages": _chosen(
-            read_text(sys / "kernel/mm/transparent_hugepage/enabled")
-        ),
+        "memory.transparent.hugepages": _chosen(sys / "kernel/mm/transparent_hugepage/enabled"),
     }
     cpu = CpuSource(root)
     try:
@@ -150,9 +148,9 @@ def _governors(sys: Path) -> str | None:
     return ",".join(sorted(names)) or None
 
 
-def _chosen(text: str | None) -> str | None:
+def _chosen(path: Path) -> str | None:
     """The word in brackets, as in ``always [madvise] never``."""
-    match = re.search(r"\[(\w+)\]", text or "")
+    match = re.search(r"\[(\w+)\]", read_text(path) or "")
     return match[1] if match else None
 
 
