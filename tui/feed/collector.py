@@ -94,6 +94,7 @@ _MOST_SAID = 1 << 16
 _LEAST_CORES, _LONGEST_NAME = 0.2, 40
 """Least use of a program that is named, and characters of its name."""
 _BRIEF_NS = 20 * NS
+"""For so long it is said where a loss comes from."""
 _BOUND_NS = 5 * NS
 """How often it is said anew what bounds a run that goes on."""
 _ADVANCE_NS = 30 * NS

@@ -102,3 +102,14 @@ def test_what_the_pipes_executed_at_most_where_the_clock_rises_with_the_work(
         most = summarise(reader).efficiency.most_executed
     assert gauge.title == "Executed FLOP/s" and most.value is not None
     assert gauge.reading.value == pytest.approx(most.value, rel=0.01)
+
+
+def test_a_run_without_steps_is_bound_by_nothing_that_its_start_shows(tmp_path: Path) -> None:
+    path = sessions.record(
+        tmp_path / "a.gpuwatch", steps=[], gauges={("gpu0", "hw.gpu.utilization"): 0.05}
+    )
+    found = snapshot_of(path, View(roofline=True)).roofline
+    with SessionReader(path) as reader:
+        shown = summarise(reader).efficiency.roofline.verdict
+    assert found is not None
+    assert found.steady.verdict.text == shown.text and shown.text.startswith("cannot tell")

@@ -146,7 +146,7 @@ def without_point(
     measured = rates.measured_bytes
     share = None if bandwidth is None or measured is None else measured / bandwidth.value
     if bandwidth is None or share is None or not NEAR <= share <= OVER:
-        if causes := _idle_causes(rates, NEAR, idle=idle_of(rates) if rates.on_gpu else None):
+        if causes := _idle_causes(rates, NEAR):  # idle time may be that of a start
             return _by_host(rates, NEAR, f"{causes}; {reason}", hint)
         return _cannot_tell(reason, hint)
     return Verdict(MEMORY, f"{MEMORY}-bound: bandwidth at {_of(share, bandwidth)}; {reason}", hint)
