@@ -90,6 +90,15 @@ class Kubectl:
         """
         return _object(self.run("get", f"--raw={path}"))
 
+    def items(self, path: str) -> list[Mapping[str, JSON]]:
+        """The objects of the list at a path of the API.
+
+        Raises:
+            Denied, NotAvailable
+        """
+        items = self.get(path).get("items")
+        return [mapping(item) for item in items] if isinstance(items, list) else []
+
     def version(self) -> str:
         """That of kubectl itself, such as ``v1.32.4``.
 

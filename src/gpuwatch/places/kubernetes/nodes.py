@@ -3,8 +3,7 @@ with the node that a pod waits for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from gpuwatch.core.errors import NotAvailable
@@ -14,6 +13,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.places.base import Description
 from gpuwatch.places.kubernetes import rights, sharing
 from gpuwatch.places.kubernetes.kubectl import Kubectl
+from gpuwatch.places.kubernetes.states import condition
 
 _LABELS = (
     "nvidia.com/gpu.product",
@@ -136,14 +136,18 @@ def described(kubectl: Kubectl) -> Description:
 def _nodes(kubectl: Kubectl) -> tuple[list[Node] | None, str | None]:
     """The nodes, or why they are unknown."""
     try:
-        found = kubectl.get("/api/v1/nodes")
+        found = kubectl.items("/api/v1/nodes")
     except NotAvailable as error:
         return None, error.message
+    return of_nodes(found, _pods(kubectl, "/api/v1/pods")), None
+
+
+def _pods(kubectl: Kubectl, path: str) -> list[Mapping[str, JSON]] | None:
+    """The pods there; ``None``: this user may not see them."""
     try:
-        pods: Sequence[Mapping[str, JSON]] | None = _items(kubectl.get("/api/v1/pods"))
+        return kubectl.items(path)
     except NotAvailable:
-        pods = None
-    return of_nodes(_items(found), pods), None
+        return None
 
 
 def of_nodes(
@@ -168,7 +172,7 @@ def _node(node: Mapping[str, JSON], pods: Sequence[Mapping[str, JSON]] | None) -
             )
     return Node(
         name=clean(name, 80),
-        ready=_ready(node),
+        ready=condition(mapping(node.get("status")), "Ready").get("status") == "True",
         takes_pods=mapping(node.get("spec")).get("unschedulable") is not True,
         gpus=gpus,
         labels={key: clean(labels[key], 100) for key in _LABELS if key in labels},
@@ -182,11 +186,11 @@ def sharing_by_node(
     of the nodes that bear the labels ``selected``; without those that do not tell."""
     selector = quote(",".join(f"{label}={value}" for label, value in selected.items()))
     try:
-        found = kubectl.get(f"/api/v1/nodes?limit={_MOST_NODES}&labelSelector={selector}")
+        found = kubectl.items(f"/api/v1/nodes?limit={_MOST_NODES}&labelSelector={selector}")
     except NotAvailable:
         return {}
     by_text: dict[str, list[str]] = {}
-    for node in _items(found):
+    for node in found:
         told = mapping(node.get("metadata"))
         text = sharing.shared(resource, mapping(told.get("labels")))
         if text is not None:
@@ -198,16 +202,12 @@ def why_not(kubectl: Kubectl, name: str, gpu: tuple[str, int] | None) -> str:
     """Why the node of this name takes no pod now that asks for so many of a resource, as far as
     this user may look."""
     try:
-        found = _items(kubectl.get(f"/api/v1/nodes?fieldSelector={quote(f'metadata.name={name}')}"))
+        found = kubectl.items(f"/api/v1/nodes?fieldSelector={quote(f'metadata.name={name}')}")
     except NotAvailable:
         return _NO_ROOM
     if not found:
         return "is gone"
-    try:
-        path = f"/api/v1/pods?fieldSelector={quote(f'spec.nodeName={name}')}"
-        pods: Sequence[Mapping[str, JSON]] | None = _items(kubectl.get(path))
-    except NotAvailable:
-        pods = None
+    pods = _pods(kubectl, f"/api/v1/pods?fieldSelector={quote(f'spec.nodeName={name}')}")
     return in_the_way(of_nodes(found, pods)[0], gpu)
 
 
@@ -228,13 +228,6 @@ def _is_gpu(resource: str) -> bool:
     return resource.endswith(("/gpu", "/gpu.shared")) or "/mig-" in resource
 
 
-def _ready(node: Mapping[str, JSON]) -> bool:
-    conditions = mapping(node.get("status")).get("conditions")
-    each: Iterable[Any] = conditions if isinstance(conditions, list) else ()
-    ready = next((mapping(one) for one in each if mapping(one).get("type") == "Ready"), {})
-    return ready.get("status") == "True"
-
-
 def _used(pods: Sequence[Mapping[str, JSON]], node: str, resource: str) -> int:
     """How many of a resource the pods of a node hold."""
     used = 0
@@ -251,8 +244,3 @@ def _used(pods: Sequence[Mapping[str, JSON]], node: str, resource: str) -> int:
 
 def _count(value: JSON) -> int:
     return int(value) if isinstance(value, str) and value.isdecimal() else 0
-
-
-def _items(found: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
-    items = found.get("items")
-    return [mapping(item) for item in items] if isinstance(items, list) else []

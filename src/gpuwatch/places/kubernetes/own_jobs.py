@@ -16,7 +16,6 @@ from urllib.parse import quote
 from gpuwatch.core import output, paths
 from gpuwatch.core.errors import NotAvailable, StorageError, UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import mapping
 from gpuwatch.places.kubernetes import manifest, options, states
 from gpuwatch.places.kubernetes.kubectl import Kubectl
 from gpuwatch.places.spec import parse
@@ -102,9 +101,7 @@ def found(noted: Path) -> list[OwnJob]:
         NotAvailable: the cluster cannot be asked, or refuses.
     """
     kubectl = _kubectl(noted)
-    items = kubectl.get(f"{_path(kubectl)}?labelSelector={quote(manifest.of_owner(owner()))}")
-    listed = items.get("items")
-    jobs = [mapping(item) for item in listed] if isinstance(listed, list) else []
+    jobs = kubectl.items(f"{_path(kubectl)}?labelSelector={quote(manifest.of_owner(owner()))}")
     with contextlib.suppress(OSError):
         if not jobs and time.time() - noted.stat().st_mtime > _LATELY:
             noted.unlink()

@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from gpuwatch.core.errors import NotAvailable
@@ -110,10 +109,10 @@ class KubernetesPlace(Place):
         path = f"/{api}/namespaces/{self._kubectl.namespace}/{kind}"
         return f"{path}/{name}" if name else path
 
-    def _list(self, kind: str, selector: str) -> list[dict[str, Any]]:
-        found = self._kubectl.get(f"{self._path(kind)}?labelSelector={quote(selector)}")
-        items = found.get("items")
-        return [dict(mapping(item)) for item in items] if isinstance(items, list) else []
+    def _list(self, kind: str, attempt: str) -> list[Mapping[str, JSON]]:
+        """The Jobs or pods of an attempt."""
+        selector = quote(manifest.selector(own_jobs.owner(), attempt))
+        return self._kubectl.items(f"{self._path(kind)}?labelSelector={selector}")
 
     def connect(self, *, person: bool) -> None:
         """See that the API server answers.
@@ -228,8 +227,8 @@ class KubernetesPlace(Place):
         found = self._find(job)
         return None if found is None else states.uid_of(found)
 
-    def _find(self, job: Job, native: str | None = None) -> dict[str, Any] | None:
-        jobs = self._list("jobs", manifest.selector(own_jobs.owner(), job.attempt))
+    def _find(self, job: Job, native: str | None = None) -> Mapping[str, JSON] | None:
+        jobs = self._list("jobs", job.attempt)
         return next((each for each in jobs if native in (None, states.uid_of(each))), None)
 
     def submit(self, job: Job) -> str:
@@ -249,7 +248,7 @@ class KubernetesPlace(Place):
             found = self._find(job)
             if found is None:
                 raise Refused(f"there is a Job {sent.name} of somebody else", "try again") from None
-            made = found
+            made = dict(found)
         uid = states.uid_of(made)
         for each in manifest.config_maps(sent, uid):
             try:
@@ -296,8 +295,6 @@ class KubernetesPlace(Place):
         """What became of the Job. A pod that waits for the working folder is sent it."""
         try:
             status = self._state(job, native)
-        except Denied as error:
-            return JobStatus(JobState.UNKNOWN, error.message, hint=error.hint)
         except NotAvailable as error:
             return JobStatus(JobState.UNKNOWN, error.message, hint=error.hint)
         if status.hint == states.RESUME:
@@ -305,7 +302,7 @@ class KubernetesPlace(Place):
         return status
 
     def _state(self, job: Job, native: str) -> JobStatus:
-        found, pods = self._find(job, native), self._pods(job)
+        found, pods = self._find(job, native), self._list("pods", job.attempt)
         cancelled, noted = job_notes.was_cancelled(job), job_notes.noted_pod(job)
         pod = states.the_pod(pods, noted)
         silent = noted is None or pod is None or states.is_over(pod)
@@ -358,10 +355,7 @@ class KubernetesPlace(Place):
         """The state of a job that is over, once the pod is there that fetches what it kept; until
         then it goes on."""
         attempt = manifest.fetching(job.attempt)
-        jobs, pods = (
-            self._list(kind, manifest.selector(own_jobs.owner(), attempt))
-            for kind in ("jobs", "pods")
-        )
+        jobs, pods = self._list("jobs", attempt), self._list("pods", attempt)
         fetcher = states.the_pod(pods, None)
         if fetcher is not None and states.is_running(fetcher):
             if pod is None or not states.ended_well(pod) or status.state is JobState.CANCELLED:
@@ -407,19 +401,15 @@ class KubernetesPlace(Place):
             time.sleep(0.3)
         return False
 
-    def _pods(self, job: Job) -> list[dict[str, Any]]:
-        return self._list("pods", manifest.selector(own_jobs.owner(), job.attempt))
-
     def _the_pod(self, job: Job) -> Mapping[str, JSON] | None:
-        return states.the_pod(self._pods(job), job_notes.noted_pod(job))
+        return states.the_pod(self._list("pods", job.attempt), job_notes.noted_pod(job))
 
     def _events(self, job: Job) -> list[Mapping[str, JSON]]:
         """What was told of the Job and its pods, where this user may read that."""
         try:
-            items = self._kubectl.get(self._path("events")).get("items")
+            events = self._kubectl.items(self._path("events"))
         except NotAvailable:
             return []
-        events = [mapping(item) for item in items] if isinstance(items, list) else []
         prefix = manifest.name_of(job.attempt)
         return [
             event
@@ -460,10 +450,7 @@ class KubernetesPlace(Place):
         """
         pod = self._the_pod(job) if job_notes.noted_pod(job) is not None else None
         if self._options.claim is not None and (pod is None or not states.is_running(pod)):
-            attempt = manifest.fetching(job.attempt)
-            pod = states.the_pod(
-                self._list("pods", manifest.selector(own_jobs.owner(), attempt)), None
-            )
+            pod = states.the_pod(self._list("pods", manifest.fetching(job.attempt)), None)
         if pod is None or not states.is_running(pod):
             raise Gone("there is no pod to fetch from", "it is looked at again")
         command = manifest.call(self._options.python, "run", job.study, *arguments)

@@ -3,9 +3,8 @@ only shown."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
@@ -135,6 +134,13 @@ def of_node(status: JobStatus, node: str, why: str) -> JobStatus:
     return replace(status, reason=reason, hint=_REPEAT_BLOCK)
 
 
+def condition(status: Mapping[str, JSON], kind: str) -> Mapping[str, JSON]:
+    """The condition of this type; empty: it is not told."""
+    found = status.get("conditions")
+    conditions = map(mapping, found) if isinstance(found, list) else ()
+    return next((each for each in conditions if each.get("type") == kind), {})
+
+
 def taken_away(
     job: Mapping[str, JSON], pod: Mapping[str, JSON], events: Sequence[Mapping[str, JSON]]
 ) -> JobStatus | None:
@@ -145,7 +151,7 @@ def taken_away(
     disrupted = _disruption(pod)
     if disrupted is not None:
         return JobStatus(JobState.PREEMPTED, disrupted, hint=RESUME)
-    failed = _condition(mapping(job.get("status")), "Failed")
+    failed = condition(mapping(job.get("status")), "Failed")
     why = failed.get("reason") if failed.get("status") == "True" else None
     if why == "DeadlineExceeded":
         return JobStatus(JobState.TIMED_OUT, "DeadlineExceeded", hint=RESUME)
@@ -210,14 +216,14 @@ def _of_pod(
         over = taken_away(job, pod, events) or _over(pod)
         return _with_figures(JobStatus(JobState.CANCELLED) if cancelled else over, pod)
     if phase == "Running":
-        ready = _condition(status, "Ready")
+        ready = condition(status, "Ready")
         leaves = bool(_meta(pod).get("deletionTimestamp"))
         if ready.get("status") == "False" and is_running(pod) and not leaves:
             return _silent()
         return JobStatus(JobState.STARTING)
     if phase == "Unknown":
         return _silent()
-    scheduled = _condition(status, "PodScheduled")
+    scheduled = condition(status, "PodScheduled")
     if scheduled.get("status") == "False":
         unscheduled = _unscheduled(scheduled, events)
         hint = f"{unscheduled.hint}; its claim: {_SEE_CLAIM}" if unscheduled.hint else None
@@ -278,7 +284,7 @@ def _without_pod(
     status = mapping(job.get("status"))
     if cancelled:
         return JobStatus(JobState.CANCELLED)
-    ended = [_condition(status, kind).get("status") == "True" for kind in ("Failed", "Complete")]
+    ended = [condition(status, kind).get("status") == "True" for kind in ("Failed", "Complete")]
     if any(ended) or _number(status.get("failed")):
         return taken_away(job, {}, events) or _lost(_DELETED)
     if mapping(job.get("spec")).get("suspend") is True:
@@ -347,7 +353,7 @@ def _with_figures(status: JobStatus, pod: Mapping[str, JSON]) -> JobStatus:
 
 def _disruption(pod: Mapping[str, JSON]) -> str | None:
     """Why the cluster takes a pod away, where it tells that."""
-    found = _condition(mapping(pod.get("status")), "DisruptionTarget")
+    found = condition(mapping(pod.get("status")), "DisruptionTarget")
     if found.get("status") != "True":
         return None
     return _words(_text(found.get("reason")) or "DisruptionTarget", found.get("message"))
@@ -386,12 +392,6 @@ def _containers(pod: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
 def _ended_well(container: Mapping[str, JSON]) -> bool:
     ended = mapping(container.get("state")).get("terminated")
     return isinstance(ended, dict) and _number(ended.get("exitCode")) == 0
-
-
-def _condition(status: Mapping[str, JSON], kind: str) -> Mapping[str, JSON]:
-    found = status.get("conditions")
-    conditions: Iterable[Any] = found if isinstance(found, list) else ()
-    return next((each for each in map(mapping, conditions) if each.get("type") == kind), {})
 
 
 def _newest(events: Sequence[Mapping[str, JSON]], reasons: Container[str]) -> Mapping[str, JSON]:
