@@ -188,20 +188,19 @@ def newest() -> Placed | None:
 
 def all_placed() -> list[Placed]:
     """Everything that this user sent to places."""
-    try:
-        names = sorted(os.listdir(_home()))
-    except OSError:
-        return []
-    return [placed for name in names if (placed := read(name)) is not None]
+    return [placed for name in _ids() if (placed := read(name)) is not None]
 
 
 def unreadable() -> list[Path]:
     """Folders of what was sent, of which nothing can be read, as of another gpuwatch's."""
+    return [_home() / name for name in _ids() if read(name) is None]
+
+
+def _ids() -> list[str]:
     try:
-        names = sorted(os.listdir(_home()))
+        return sorted(os.listdir(_home()))
     except OSError:
         return []
-    return [_home() / name for name in names if read(name) is None]
 
 
 def forget(placed: Placed) -> None:
