@@ -44,14 +44,14 @@ def noted_pod(job: Job) -> str | None:
     return uid if attempt == job.attempt and uid else None
 
 
-def keep_folder(job: Job, archive: Path) -> None:
-    """Keep a tar file until the job takes it.
+def keep(job: Job, name: str, file: Path) -> None:
+    """Keep a copy of a file there, under this name, until the job takes it.
 
     Raises:
         NotAvailable: it cannot be written.
     """
     try:
-        output.write_once(job.folder / WORK, archive.read_bytes())
+        output.write_once(job.folder / name, file.read_bytes())
     except OSError as error:
         raise _unwritten(job, error) from error
 

@@ -33,6 +33,7 @@ from gpuwatch.places.base import (
 from gpuwatch.places.kubernetes import manifest, nodes, options, own_jobs, pod_plan, rights, states
 from gpuwatch.places.kubernetes.kubectl import Denied, Kubectl
 from gpuwatch.places.kubernetes.manifest import Sent, Turn
+from gpuwatch.session.placement import WORK
 from gpuwatch.session.study.outcomes import first_block, missing
 from gpuwatch.session.study.plan import Part
 from gpuwatch.session.study.plan import read as read_plan
@@ -220,7 +221,7 @@ class KubernetesPlace(Place):
         Raises:
             NotAvailable: it cannot be kept.
         """
-        job_notes.keep_folder(job, archive)
+        job_notes.keep(job, WORK, archive)
 
     def find(self, job: Job) -> str | None:
         """The id of this user's Job of that name."""

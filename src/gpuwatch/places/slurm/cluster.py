@@ -9,11 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch.core import output
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.places.base import STUDY, Job, Place, PlaceSpec
 from gpuwatch.places.slurm import commands, options
-from gpuwatch.session.placement import CAPSULE
 from gpuwatch.session.study.study_folder import sessions_in
 
 LOGIN = "start it on a host that has Slurm's commands, such as the cluster's login node"
@@ -48,18 +46,25 @@ class Cluster(Place):
         if missing:
             raise NotAvailable(f"{', '.join(missing)} is not here", LOGIN)
 
-    def _copy_capsule(self, job: Job) -> None:
-        """Put gpuwatch as one file where the node finds it.
+    def _queue(self, *asked: str, absent: str | None = None) -> str:
+        """What squeue prints; nothing where it says ``absent``.
 
         Raises:
-            NotAvailable: the folder cannot be written.
+            NotAvailable: Slurm cannot be asked.
         """
-        try:
-            output.write_once(job.folder / CAPSULE, self._capsule.read_bytes())
-        except OSError as error:
-            raise NotAvailable(
-                f"cannot write to {job.folder}: {error.strerror}", "free some space"
-            ) from error
+        answer = commands.run(["squeue", "--noheader", *self._clusters, *asked])
+        if answer.code != 0 and not (absent and absent in answer.errors):
+            raise NotAvailable(f"squeue: {answer.problem}", commands.HINT_AWAY)
+        return answer.output
+
+    def _cancel(self, native: str, *options: str) -> None:
+        """
+        Raises:
+            NotAvailable: Slurm cannot be asked.
+        """
+        answer = commands.run(["scancel", *options, *self._clusters, native])
+        if answer.code != 0 and "already comple" not in answer.errors:
+            raise NotAvailable(f"scancel: {answer.problem}", f"try it by hand: scancel {native}")
 
     def open(self, job: Job, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start gpuwatch here: the study's folder is the same."""

@@ -21,7 +21,7 @@ from gpuwatch.places.base import Description, Job, JobState, JobStatus, Preview,
 from gpuwatch.places.slurm import commands, nodes, script, states
 from gpuwatch.places.slurm.cluster import Cluster, end_of, unfinished
 from gpuwatch.places.slurm.states import Seen
-from gpuwatch.session.placement import JOB_LOG
+from gpuwatch.session.placement import CAPSULE, JOB_LOG
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.attempts import attempts
 from gpuwatch.session.study.outcomes import missing
@@ -102,7 +102,7 @@ class SlurmPlace(Cluster):
                 f"Slurm cannot write to a path with a backslash: {job.folder}",
                 "choose another folder: --out DIR",
             )
-        self._copy_capsule(job)
+        job_notes.keep(job, CAPSULE, self._capsule)
         command = script.arguments(self._options, job.folder, job.attempt)
         text = script.batch(self._options, job.folder, _working(job), job.attempt)
         try:
@@ -124,15 +124,9 @@ class SlurmPlace(Cluster):
 
     def _find(self, job: Job, native: str | None = None) -> Seen | None:
         """This user's job of that name, and of the id ``native``, as far as Slurm remembers it."""
-        answer = commands.run(
-            [
-                *("squeue", "--noheader", "--states=all", *self._clusters),
-                *(f"--name={job.attempt}", f"--user={os.geteuid()}", f"--format={states.FORMAT}"),
-            ]
-        )
-        if answer.code != 0:
-            raise NotAvailable(f"squeue: {answer.problem}", commands.HINT_AWAY)
-        jobs = [seen for seen in states.parse_queue(answer.output) if native in (None, seen.id)]
+        named = (f"--name={job.attempt}", f"--user={os.geteuid()}")
+        told = self._queue("--states=all", *named, f"--format={states.FORMAT}")
+        jobs = [seen for seen in states.parse_queue(told) if native in (None, seen.id)]
         return jobs[0] if jobs else None
 
     def state(self, job: Job, native: str) -> JobStatus:
@@ -220,10 +214,7 @@ class SlurmPlace(Cluster):
         if status.state is JobState.RUNNING:
             told = ["--batch", "--signal=TERM"]
         job_notes.note_cancelled(job)
-        only = [f"--name={job.attempt}", f"--user={os.geteuid()}"]
-        answer = commands.run(["scancel", *told, *self._clusters, *only, seen.id])
-        if answer.code != 0 and "already comple" not in answer.errors:
-            raise NotAvailable(f"scancel: {answer.problem}", f"try it by hand: scancel {seen.id}")
+        self._cancel(seen.id, *told, f"--name={job.attempt}", f"--user={os.geteuid()}")
 
     def log(self, job: Job, native: str) -> str:
         """The end of what the job printed."""

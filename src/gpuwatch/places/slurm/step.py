@@ -24,7 +24,7 @@ from gpuwatch.places.base import Description, Job, JobState, JobStatus, PlaceSpe
 from gpuwatch.places.slurm import commands, nodes, script, states
 from gpuwatch.places.slurm.cluster import LOGIN, Cluster, end_of, unfinished
 from gpuwatch.places.slurm.states import Seen
-from gpuwatch.session.placement import JOB_LOG, START_LOG, STARTING, STEP_SCRIPT
+from gpuwatch.session.placement import CAPSULE, JOB_LOG, START_LOG, STARTING, STEP_SCRIPT
 from gpuwatch.session.study.attempts import attempts
 
 _MINE = "list yours: squeue --me"
@@ -96,11 +96,8 @@ class SlurmStep(Cluster):
             Refused: it is another user's.
             NotAvailable: Slurm cannot be asked.
         """
-        asked = ["squeue", "--noheader", "--states=all", *self._clusters, f"--jobs={self._id}"]
-        answer = commands.run([*asked, f"--format={states.FORMAT_WITH_USER}"])
-        if answer.code != 0 and _GONE not in answer.errors:
-            raise NotAvailable(f"squeue: {answer.problem}", commands.HINT_AWAY)
-        for user, seen in states.parse_queue_with_user(answer.output):
+        asked = ("--states=all", f"--jobs={self._id}", f"--format={states.FORMAT_WITH_USER}")
+        for user, seen in states.parse_queue_with_user(self._queue(*asked, absent=_GONE)):
             if seen.id == self._id:
                 if user != os.geteuid():
                     raise Refused(f"the job {self._id} is another user's", _MINE)
@@ -109,11 +106,8 @@ class SlurmStep(Cluster):
 
     def _step(self, job: Job) -> str | None:
         """The id of the step of that name, while it is there."""
-        asked = ["squeue", "--noheader", "--steps", *self._clusters, f"--jobs={self._id}"]
-        answer = commands.run([*asked, f"--format={states.STEP_FORMAT}"])
-        if answer.code != 0 and _GONE not in answer.errors:
-            raise NotAvailable(f"squeue: {answer.problem}", commands.HINT_AWAY)
-        return states.parse_steps(answer.output).get(job.attempt)
+        asked = ("--steps", f"--jobs={self._id}", f"--format={states.STEP_FORMAT}")
+        return states.parse_steps(self._queue(*asked, absent=_GONE)).get(job.attempt)
 
     def find(self, job: Job) -> str | None:
         """The job's id, once the step was started."""
@@ -128,7 +122,7 @@ class SlurmStep(Cluster):
             NotAvailable: Slurm cannot be asked, or the study's folder not be written.
         """
         self._waiting_or_running()
-        self._copy_capsule(job)
+        job_notes.keep(job, CAPSULE, self._capsule)
         return self._id
 
     def state(self, job: Job, native: str) -> JobStatus:
@@ -141,7 +135,7 @@ class SlurmStep(Cluster):
             if step is None and not _srun_is_here(job.folder):
                 return self._started(job)
             if job_notes.was_cancelled(job) and step is not None:
-                self._end(step)  # perhaps it did not listen yet
+                self._cancel(step, "--signal=TERM")  # perhaps it did not listen yet
             seen = self._job()
         except Refused as error:
             return JobStatus(JobState.FAILED, error.message, hint=error.hint)
@@ -249,12 +243,7 @@ class SlurmStep(Cluster):
             return
         job_notes.note_cancelled(job)
         if step is not None:
-            self._end(step)
-
-    def _end(self, step: str) -> None:
-        answer = commands.run(["scancel", "--signal=TERM", *self._clusters, step])
-        if answer.code != 0 and "already comple" not in answer.errors:
-            raise NotAvailable(f"scancel: {answer.problem}", f"try it by hand: scancel {step}")
+            self._cancel(step, "--signal=TERM")
 
     def log(self, job: Job, native: str) -> str:
         """The end of what srun and the step printed."""
