@@ -24,6 +24,12 @@ _OPTIONS = ("python", "folder")
 _FORM = "write --on ssh=HOST[,python=PATH][,folder=DIR], where `ssh HOST` reaches the host"
 _LOST = 255
 """Exit code of ssh itself."""
+_STATES = {
+    b"held": JobState.RUNNING,
+    b"starting": JobState.STARTING,
+    b"started": JobState.ENDED,
+}
+"""What became of an attempt by the word of :func:`scripts.state`; any other: it failed."""
 _SEND_SECONDS = 3600.0
 """Limit for sending files."""
 
@@ -161,16 +167,10 @@ class SshPlace(Place):
         """Whether its recorder runs; why it could not start is in the log."""
         try:
             script = scripts.state(self._python, job.study, job.attempt)
-            words = self._expect(self._connection.run(script)).output.split()
+            *_, word = self._expect(self._connection.run(script)).output.split() or [b""]
         except NotAvailable as error:
             return JobStatus(JobState.UNKNOWN, error.message, hint=error.hint)
-        if words[-1:] == [b"held"]:
-            return JobStatus(JobState.RUNNING, where=self._host)
-        if words[-1:] == [b"starting"]:
-            return JobStatus(JobState.STARTING, where=self._host)
-        if words[-1:] == [b"started"]:
-            return JobStatus(JobState.ENDED, where=self._host)
-        return JobStatus(JobState.FAILED, where=self._host)
+        return JobStatus(_STATES.get(word, JobState.FAILED), where=self._host)
 
     def open(self, job: Job, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start gpuwatch there; see :class:`gpuwatch.places.base.Place`."""
