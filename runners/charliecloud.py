@@ -13,10 +13,7 @@ from pathlib import Path
 
 from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
 from gpuwatch.core.text import shell
-from gpuwatch.runners import (
-    container_launch,
-    mounting,
-)
+from gpuwatch.runners import container_launch, mounting
 from gpuwatch.runners.base import Run
 from gpuwatch.runners.local import Ending, LocalRun
 
@@ -86,7 +83,7 @@ class CharliecloudRunner:
         }
         if environment.python is not None:
             facts["python"] = environment.python
-        if (shared := _shared_memory()) is not None:
+        if (shared := container_launch.shared_memory()) is not None:  # the workload's, too
             facts["shm_bytes"] = shared
         return Prepared(_command(spec), {"USER": _user(spec)}, facts)
 
@@ -264,15 +261,6 @@ def _in_image(image: Path, target: str) -> Path:
             link = os.readlink(at)
             at = image / link.lstrip("/") if link.startswith("/") else at.parent / link
     return at
-
-
-def _shared_memory() -> int | None:
-    """Size of the machine's ``/dev/shm``, which the workload shares."""
-    try:
-        info = os.statvfs("/dev/shm")  # noqa: S108
-    except OSError:
-        return None
-    return info.f_blocks * info.f_frsize
 
 
 def _user(spec: LaunchSpec) -> str:

@@ -185,6 +185,15 @@ def problems(spec: LaunchSpec) -> list[Problem]:
     return results
 
 
+def shared_memory() -> int | None:
+    """Bytes of the machine's ``/dev/shm``."""
+    try:
+        shm = os.statvfs("/dev/shm")  # noqa: S108 asked for its size
+    except OSError:
+        return None
+    return shm.f_blocks * shm.f_frsize
+
+
 def hidden_tmp(spec: LaunchSpec) -> list[Problem]:
     """A mount that hides the container's writable ``/tmp``, which is also Docker's ``HOME``."""
     return [

@@ -73,13 +73,8 @@ def name(folder: Path) -> str:
 
 def shm_bytes(spec: LaunchSpec) -> int:
     """The requested size, else that of the machine's ``/dev/shm``, so that both are equal."""
-    if spec.environment.shm_bytes is not None:
-        return spec.environment.shm_bytes
-    try:
-        shm = os.statvfs("/dev/shm")  # noqa: S108 asked for its size
-    except OSError:
-        return 64 << 20
-    return shm.f_blocks * shm.f_frsize
+    asked = spec.environment.shm_bytes
+    return (inside.shared_memory() or 64 << 20) if asked is None else asked
 
 
 def network(spec: LaunchSpec) -> str:
