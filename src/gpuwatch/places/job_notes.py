@@ -32,7 +32,7 @@ def note_pod(job: Job, uid: str) -> None:
     try:
         output.write_text(job.folder / POD, f"{job.attempt} {uid}\n")
     except OSError as error:
-        raise _unwritten(job, error) from error
+        raise unwritten(job.folder, error) from error
 
 
 def noted_pod(job: Job) -> str | None:
@@ -53,7 +53,7 @@ def keep(job: Job, name: str, file: Path) -> None:
     try:
         output.write_once(job.folder / name, file.read_bytes())
     except OSError as error:
-        raise _unwritten(job, error) from error
+        raise unwritten(job.folder, error) from error
 
 
 def kept_folder(job: Job) -> bytes | None:
@@ -64,5 +64,6 @@ def kept_folder(job: Job) -> bytes | None:
         return None
 
 
-def _unwritten(job: Job, error: OSError) -> NotAvailable:
-    return NotAvailable(f"cannot write to {job.folder}: {error.strerror}", "free some space")
+def unwritten(folder: Path, error: OSError) -> NotAvailable:
+    """What to say of a folder that cannot be written."""
+    return NotAvailable(f"cannot write to {folder}: {error.strerror}", "free some space")

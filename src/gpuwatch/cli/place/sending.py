@@ -16,7 +16,7 @@ from gpuwatch.core.errors import GpuwatchError, NotAvailable, UsageError
 from gpuwatch.core.models import Problem
 from gpuwatch.core.text import shell
 from gpuwatch.own_command import OWN_COMMAND
-from gpuwatch.places import capsule, load, placements, spec, working_folder
+from gpuwatch.places import capsule, job_notes, load, placements, spec, working_folder
 from gpuwatch.places.base import JobState, Place, Preview, Refused
 from gpuwatch.places.machines import temporary_folder
 from gpuwatch.places.placements import Placed
@@ -152,9 +152,7 @@ def _note(placed: Placed, state: JobState) -> None:
     try:
         placement.write(study, placement.seen_now(new, placement.read(study)))
     except OSError as error:
-        raise NotAvailable(
-            f"cannot write to {study}: {error.strerror}", "free some space"
-        ) from error
+        raise job_notes.unwritten(study, error) from error
 
 
 def again(placed: Placed) -> Placed:

@@ -262,9 +262,7 @@ def _kept(data: bytes, suffix: str) -> Path:
         paths.make_private(path.parent)
         output.write_once(path, data)
     except OSError as error:
-        raise NotAvailable(
-            f"cannot write to {path.parent}: {error.strerror}", "free some space"
-        ) from error
+        raise job_notes.unwritten(path.parent, error) from error
     return path
 
 
