@@ -7,7 +7,7 @@ one file (:mod:`gpuwatch.places.capsule`), and that records as it would here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from subprocess import Popen
 from typing import IO, Protocol
@@ -15,6 +15,7 @@ from typing import IO, Protocol
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, Problem
+from gpuwatch.core.text import to_paste
 from gpuwatch.session.in_part import InPart
 from gpuwatch.session.placement import JobState as JobState
 from gpuwatch.session.study.plan import Part
@@ -75,6 +76,16 @@ class JobStatus:
     """The host or node on which it runs."""
     in_part: InPart | None = None
     """What was left of its runs, where their sessions are gone."""
+
+
+RESUME = "start the runs that are missing"
+"""The hint of a job without some of its runs."""
+
+
+def resumable(status: JobStatus, folder: Path) -> JobStatus:
+    """``status``; where its hint is :data:`RESUME`, with the command that does it."""
+    paste = f"{RESUME}: {to_paste('resume', folder.name)}"
+    return replace(status, hint=paste) if status.hint == RESUME else status
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from urllib.parse import quote
 
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import JSON, Problem, mapping
-from gpuwatch.core.text import to_paste
-from gpuwatch.places import job_notes
+from gpuwatch.places import base, job_notes
 from gpuwatch.places.base import (
     Description,
     Gone,
@@ -295,12 +294,9 @@ class KubernetesPlace(Place):
     def state(self, job: Job, native: str) -> JobStatus:
         """What became of the Job. A pod that waits for the working folder is sent it."""
         try:
-            status = self._state(job, native)
+            return base.resumable(self._state(job, native), job.folder)
         except NotAvailable as error:
             return JobStatus(JobState.UNKNOWN, error.message, hint=error.hint)
-        if status.hint == states.RESUME:
-            return replace(status, hint=f"{states.RESUME}: {to_paste('resume', job.folder.name)}")
-        return status
 
     def _state(self, job: Job, native: str) -> JobStatus:
         found, pods = self._find(job, native), self._list("pods", job.attempt)

@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
-from gpuwatch.places.base import JobState, JobStatus
+from gpuwatch.places.base import RESUME, JobState, JobStatus
 from gpuwatch.session import in_part as figures
 
-RESUME = "start the runs that are missing"
 _LONGEST = 250
 _DELETED = "its pod was deleted, and what was not fetched with it"
 _MADE = "SuccessfulCreate"

@@ -10,13 +10,11 @@ import re
 import shutil
 import signal
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import Problem
-from gpuwatch.core.text import to_paste
-from gpuwatch.places import job_notes
+from gpuwatch.places import base, job_notes
 from gpuwatch.places.base import Description, Job, JobState, JobStatus, Preview, Refused
 from gpuwatch.places.slurm import commands, nodes, script, states
 from gpuwatch.places.slurm.cluster import Cluster, end_of, unfinished
@@ -131,10 +129,7 @@ class SlurmPlace(Cluster):
 
     def state(self, job: Job, native: str) -> JobStatus:
         """What Slurm says of the job; once it has forgotten it, what its recorder left."""
-        status = self._state(job, native)
-        if status.hint == states.RESUME:
-            return replace(status, hint=f"{states.RESUME}: {to_paste('resume', job.folder.name)}")
-        return status
+        return base.resumable(self._state(job, native), job.folder)
 
     def _state(self, job: Job, native: str) -> JobStatus:
         try:
@@ -162,9 +157,8 @@ class SlurmPlace(Cluster):
         if ended is not None and ended.signal == signal.SIGKILL:
             if _MEMORY.search(self.log(job, native)):
                 return states.status(Seen(native, "OUT_OF_MEMORY", node=status.where), begun=True)
-            return JobStatus(
-                JobState.LOST, "its recorder was killed", hint=states.RESUME, where=status.where
-            )
+            killed = "its recorder was killed"
+            return JobStatus(JobState.LOST, killed, hint=base.RESUME, where=status.where)
         at_limit = ended is not None and states.at_its_limit(ended, self._options.notice)
         if at_limit and _incomplete(job.folder):
             return states.status(Seen(native, "TIMEOUT", node=status.where), begun=True)
@@ -180,11 +174,7 @@ class SlurmPlace(Cluster):
             return JobStatus(JobState.RUNNING)
         if begun and not unfinished(job.folder):
             return JobStatus(JobState.ENDED)
-        return JobStatus(
-            JobState.LOST,
-            f"Slurm has forgotten the job {native}",
-            hint=states.RESUME,
-        )
+        return JobStatus(JobState.LOST, f"Slurm has forgotten the job {native}", hint=base.RESUME)
 
     def _accounted(self, native: str) -> str | None:
         """Slurm's accounting of the job, where a site has one."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
-from gpuwatch.places.base import JobState, JobStatus
+from gpuwatch.places.base import RESUME, JobState, JobStatus
 
 FORMAT = "%A|%T|%S|%B|%r"
 """The format in which squeue is asked; the reason may hold any text."""
@@ -35,7 +35,6 @@ _STATES = {
     "OUT_OF_MEMORY": JobState.OUT_OF_MEMORY,
     **dict.fromkeys(("NODE_FAIL", "BOOT_FAIL", "REVOKED"), JobState.LOST),
 }
-RESUME = "start the runs that are missing"
 _OTHER = "leave it out or ask for another: "
 _HINTS: tuple[tuple[str, str], ...] = (
     (r"Partition(Down|Inactive)", "the partition starts no jobs; sinfo lists the others"),
