@@ -140,18 +140,13 @@ class KubernetesPlace(Place):
             for problem in self._without_claim():
                 return [problem]
             sent = self._example((self._options.image or "image",), later=self._by_image)
-            self._kubectl.create(
-                f"{self._path('jobs')}?dryRun=All", manifest.job(sent, self._options)
-            )
+            tried = f"{self._path('jobs')}?dryRun=All"
+            self._kubectl.create(tried, manifest.job(sent, self._options))
         except Denied as error:
             if error.reason == "NotFound":
-                return [
-                    Problem(
-                        "kubernetes-namespace",
-                        f"there is no namespace {self._kubectl.namespace}",
-                        f"make it: kubectl create namespace {self._kubectl.namespace}",
-                    )
-                ]
+                text = f"there is no namespace {self._kubectl.namespace}"
+                hint = f"make it: kubectl create namespace {self._kubectl.namespace}"
+                return [Problem("kubernetes-namespace", text, hint)]
             text = f"the cluster refuses such a Job: {error.message}"
             return [Problem("kubernetes-job", text, error.hint)]
         except NotAvailable as error:
