@@ -234,11 +234,16 @@ def new_run_folder(run_id: str) -> Path:
         output.write_text(folder / _BOOT, f"{socket.gethostname()} {boot_id()} {machine_id()}")
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise StorageError(
-            f"cannot write to {folder.parent}: {error.strerror}",
-            "free some space, or set XDG_STATE_HOME to another folder",
-        ) from error
+        raise unwritten(folder.parent, error) from error
     return folder
+
+
+def unwritten(path: Path, error: OSError) -> StorageError:
+    """What to say of a place among the state that cannot be written."""
+    return StorageError(
+        f"cannot write to {path}: {error.strerror}",
+        "free some space, or set XDG_STATE_HOME to another folder",
+    )
 
 
 def _forget_before_boot() -> None:

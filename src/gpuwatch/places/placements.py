@@ -94,7 +94,7 @@ def create(place: str, study: Path, capsule: Path, *, work: bool = False) -> Pla
     try:
         output.write_once(placed.capsule, capsule.read_bytes())
     except OSError as error:
-        raise _unwritten(placed.capsule, error) from error
+        raise paths.unwritten(placed.capsule, error) from error
     _write(placed)
     return placed
 
@@ -139,14 +139,7 @@ def _write(placed: Placed) -> None:
     try:
         output.write_text(folder / _RECORD, json.dumps(asdict(placed)), flush=True)
     except OSError as error:
-        raise _unwritten(folder, error) from error
-
-
-def _unwritten(path: Path, error: OSError) -> StorageError:
-    return StorageError(
-        f"cannot write to {path}: {error.strerror}",
-        "free some space, or set XDG_STATE_HOME to another folder",
-    )
+        raise paths.unwritten(folder, error) from error
 
 
 def log_of(placed: Placed) -> Path:

@@ -141,7 +141,4 @@ def _told() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(
-            f"cannot write to {folder}: {error.strerror}",
-            "free some space, or set XDG_STATE_HOME to another folder",
-        ) from error
+        raise paths.unwritten(folder, error) from error
