@@ -200,7 +200,8 @@ class Connection:
             while (line := process.stdout.readline(4096)).rstrip(b"\r\n") != marker.encode():
                 greeting += line
                 if not line or len(greeting) > _LONGEST_GREETING:
-                    _end(process)
+                    process.kill()
+                    process.communicate()
                     if late.is_set():
                         raise self._silent(2 * self._patience)
                     said = _text(errors) or greeting.decode(errors="replace")
@@ -266,11 +267,6 @@ def _feed(pipe: IO[bytes], data: bytes) -> None:
         pipe.write(data)
     with contextlib.suppress(OSError):
         pipe.close()
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.communicate()
 
 
 def _text(file: IO[bytes] | None) -> str:
