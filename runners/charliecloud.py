@@ -61,13 +61,11 @@ class CharliecloudRunner:
         if off := container_launch.namespaces_off("Charliecloud"):
             return [off]
         image = _image_problems(spec)
-        options = _option_problems(spec)
-        mounts = [] if image else _mount_problems(spec)
         return [
             *image,
-            *options,
+            *_option_problems(spec),
             *container_launch.problems(spec),
-            *mounts,
+            *([] if image else _mount_problems(spec)),
             *_gpu_problems(spec, image),
         ]
 
