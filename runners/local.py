@@ -269,7 +269,15 @@ class LocalRun:
                 text += "; the workload may still run: `gpuwatch stop` ends it"
             return Result(None, None, time.monotonic_ns(), lost=True, text=text)
         # A launcher that was stopped prints errors too, but did not fail.
-        ending = None if note.get("stopped") else self._ending(note)
+        ending = None
+        if not note.get("stopped"):
+            ending = Ending(
+                self._note("started.json").get("workload"),
+                note.get("code"),
+                int(note.get("stdout_bytes") or 0),
+                str(note.get("stderr_tail") or ""),
+                note.get("signal"),
+            )
         blamed = self._blame(ending) if self._blame and ending else None
         remark = self._remark(ending) if self._remark and ending else None
         return Result(
@@ -296,15 +304,6 @@ class LocalRun:
 
     def forget(self) -> None:
         paths.remove_run_folder(self._folder)
-
-    def _ending(self, note: dict[str, JSON]) -> Ending:
-        return Ending(
-            self._note("started.json").get("workload"),
-            note.get("code"),
-            int(note.get("stdout_bytes") or 0),
-            str(note.get("stderr_tail") or ""),
-            note.get("signal"),
-        )
 
     def _note(self, name: str) -> dict[str, JSON]:
         return _read_note(self._folder / name)
