@@ -12,15 +12,14 @@ from gpuwatch.cli.doctor.clock import compared
 from gpuwatch.cli.place.sending import check, connected, only_here, warnings
 from gpuwatch.cli.say import say
 from gpuwatch.core.errors import ExitCode, NotAvailable
-from gpuwatch.core.models import Problem
 from gpuwatch.core.text import clean, document
 from gpuwatch.places import capsule
-from gpuwatch.places.base import Description, Job
+from gpuwatch.places.base import Job
 from gpuwatch.places.machines import temporary_folder
 from gpuwatch.session.study.plan import Part
 
 JSON_SCHEMA = 1
-"""Of what is told of a place itself."""
+"""Of what is told of a place itself, in ``docs/json.md``."""
 
 
 def doctor(text: str, words: Sequence[str], *, as_json: bool) -> int:
@@ -37,7 +36,15 @@ def doctor(text: str, words: Sequence[str], *, as_json: bool) -> int:
         described, problems = place.describe(), place.preflight()
         starts = None if described is None or problems else place.expected_start()
         if described is not None and as_json:
-            print(_document(described, problems, only_here(described.images), starts))
+            found = {
+                "schema": JSON_SCHEMA,
+                "ready": not problems,
+                "problems": [asdict(problem) for problem in problems],
+                "warnings": [asdict(warning) for warning in only_here(described.images)],
+                "starts": starts,
+                **described.document,
+            }
+            print(document(json.dumps(found, indent=2, ensure_ascii=False)))
             return ExitCode.NOT_AVAILABLE if problems else ExitCode.DONE
         if described is not None:
             for told in described.lines:
@@ -61,24 +68,6 @@ def doctor(text: str, words: Sequence[str], *, as_json: bool) -> int:
             for line in process.stdout:
                 print(clean(line.decode(errors="replace"), 10_000))
         return process.returncode
-
-
-def _document(
-    described: Description,
-    problems: Sequence[Problem],
-    warnings: Sequence[Problem],
-    starts: float | None,
-) -> str:
-    """Schema 1 of the place in ``docs/json.md``."""
-    found = {
-        "schema": JSON_SCHEMA,
-        "ready": not problems,
-        "problems": [asdict(problem) for problem in problems],
-        "warnings": [asdict(warning) for warning in warnings],
-        "starts": starts,
-        **described.document,
-    }
-    return document(json.dumps(found, indent=2, ensure_ascii=False))
 
 
 def outlook(on: str, parts: Sequence[Part], *, whole: bool = False) -> list[str]:
