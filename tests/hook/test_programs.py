@@ -215,12 +215,13 @@ def test_parameters_of_all_optimizers_are_counted(
     assert told.of("run")[-1]["trainable_parameters"] == parameters
 
 
-@pytest.mark.parametrize("how", ["unfrozen", "another"])
+@pytest.mark.parametrize("how", ["unfrozen", "back and forth", "another"])
 def test_work_is_counted_anew_where_something_else_is_trained(start: Start, how: str) -> None:
     (told,) = start.unchanged("changes.py", how).told
     head = linear(16, 64, 256, 1) + linear(16, 256, 10, 2)
     first, second = {
         "unfrozen": (head, classifier(16)),
+        "back and forth": (head, classifier(16)),
         "another": (classifier(16), linear(16, 64, 10, 2)),
     }[how]
     assert told.count["flop_per_step"] == first

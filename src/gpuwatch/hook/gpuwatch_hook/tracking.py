@@ -593,7 +593,9 @@ class Tracker:
         counting = self._counting
         if counting is None or (counting.counter is None and counting.own is None):
             return False
-        counting.end(samples, kind)
+        self._look_at_trained()  # it may be the first that trains something else
+        if counting.counter is not None or counting.own is not None:
+            counting.end(samples, kind)
         return True
 
     def _tell_count(self) -> None:
