@@ -194,7 +194,14 @@ def test_every_format_says_better_and_worse_in_words_and_colours_them(tmp_path: 
     marks = {table.rows[at][0]: mark for (at, _), mark in table.marks.items()}
     assert marks["step time, typical"] == marks["throughput, steady mean, samples/s (c)"] == "worse"
     assert marks["algorithmic bytes/s (c)"] == CHANGED
-    assert as_text(verdict_first(result, ""), 80).count("worse") == 6
+    plain = as_text(verdict_first(result, ""), 80)
+    assert plain.count("worse") == 6 and "\x1b" not in plain
+    coloured = as_text(verdict_first(result, ""), 80, colours=True)
+    assert [line.rstrip() for line in re.sub(r"\x1b\[[\d;]*m", "", coloured).splitlines()] == (
+        plain.splitlines()
+    )
+    assert re.search(r"\x1b\[1;31mSLOWER +\x1b\[m", coloured)
+    assert re.search(r"\x1b\[1;31m +\+10\.0 % worse\x1b\[m", coloured)
     made = page(result, [])
     assert re.search(r'<strong class="worse">[^<]* \+10\.0&nbsp;% worse', made)
     assert "+10.0 % worse<br>" in as_markdown(result)

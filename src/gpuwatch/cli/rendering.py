@@ -14,15 +14,16 @@ FORMATS = ("table", "json", "md", "csv", "html")
 def render(
     result: StudyResult,
     form: str,
-    *,
     columns: int = 80,
+    colours: bool = False,
+    *,
     short: bool = False,
     roofline: str | None = None,
 ) -> str:
     """``result`` in one of ``FORMATS``.
 
-    ``table`` uses ``columns``, the terminal's width, and ``short``, for the answer alone. ``md``
-    links to ``roofline``, the name of the picture. ``html`` reads its curves from the sessions.
+    ``table`` uses ``columns`` and ``colours`` of the terminal, and ``short``, for the answer alone.
+    ``md`` links to ``roofline``, the picture. ``html`` reads its curves from the sessions.
     """
     if form == "json":
         from gpuwatch.report import json
@@ -40,7 +41,7 @@ def render(
         return _page(result)
     from gpuwatch.report import text
 
-    return text.terminal(result, columns=columns, short=short)
+    return text.terminal(result, columns, colours, short=short)
 
 
 def picture(result: StudyResult) -> str | None:

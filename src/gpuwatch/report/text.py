@@ -37,6 +37,12 @@ Span = tuple[str, str]
 """Text and what it is: ``text``, ``muted``, ``strong`` (also a change), ``good``, ``bad``, or a
 verdict's word; ``axis`` and one of these for a drawing of ``<>|:[]-*``."""
 Row = tuple[Span, ...]
+_COLOURS = {
+    **dict.fromkeys(("strong", "same", "small", "can't tell", "invalid", "described"), "1"),
+    **dict.fromkeys(("good", "faster"), "32"),
+    **dict.fromkeys(("bad", "slower"), "1;31"),
+}
+"""Attributes (SGR) of what a terminal shows by colour too; all is told by words."""
 
 
 @dataclass(frozen=True)
@@ -49,21 +55,28 @@ class Part:
     """Columns of a table before and after those that a screen shows."""
 
 
-def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> str:
+def terminal(
+    result: StudyResult, columns: int = 80, colours: bool = False, *, short: bool = False
+) -> str:
     """Sentences, an interval plot, and for each question its tables, runs and explanation.
 
     No table is wider than ``columns``; only the commands of hints may be. If every cell has one
     run, the sessions are shown side by side instead. ``short`` gives only the answer, or for single
     runs their main figures.
     """
-    return as_text(study.brief(result) if short else study.document(result), columns)
+    return as_text(study.brief(result) if short else study.document(result), columns, colours)
 
 
-def as_text(of: Document, columns: int) -> str:
-    """``of`` as lines."""
+def as_text(of: Document, columns: int, colours: bool = False) -> str:
+    """``of`` as lines, with the codes of a terminal's ``colours``."""
     rows = [row for part in parts(of, columns) for row in (*part.heading, *part.body)]
-    lines = ["".join(text for text, _ in row).rstrip() for row in rows]
-    return "\n".join(lines).strip("\n") + "\n"
+    lines = ["".join(_coloured(*span) if colours else span[0] for span in row) for row in rows]
+    return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
+
+
+def _coloured(text: str, role: str) -> str:
+    code = _COLOURS.get(role.removeprefix("axis "))
+    return f"\x1b[{code}m{text}\x1b[m" if code and text.strip() else text
 
 
 def parts(of: Document, columns: int, first: int | None = None) -> Iterator[Part]:

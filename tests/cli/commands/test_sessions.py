@@ -73,6 +73,19 @@ def test_a_long_name_is_cut_before_the_start_goes(said, tmp_path: Path) -> None:
         assert "NO VERDICT" in line and len(line) <= columns
 
 
+def test_a_terminal_has_the_statuses_in_colour(said, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = said(KEPT)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    head, killed, study = said(KEPT)
+    assert head == f"\x1b[1m{plain[0]}\x1b[m" and study == plain[2]
+    status = "ended: 1 lost of 4"
+    assert killed.replace("\x1b[1;31m", "").replace("\x1b[m", "") == plain[1]
+    assert f"\x1b[1;31m{status}" in killed
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert said(KEPT) == plain
+
+
 def test_json_lists_sessions_and_studies_as_before(said) -> None:
     found = json.loads("\n".join(said(KEPT, "--format", "json")))
     assert len(found["sessions"]) == 5 and len(found["studies"]) == 2

@@ -99,8 +99,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.format is None and terminal.usable() and not arguments.plain:
         from gpuwatch.tui.app import run_compare
 
-        look = screen_options.look(arguments)
-        return run_compare(sessions, **options, whole=arguments.all, look=look)
+        shown = screen_options.look(arguments)
+        return run_compare(sessions, **options, whole=arguments.all, look=shown)
     from gpuwatch.analysis.study.cost import with_costs
     from gpuwatch.analysis.study.read import read_sessions, read_study
 
@@ -110,13 +110,14 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     else:
         result = read_study(folder, **options)
     result = with_costs(result, prices(arguments.price, result))
+    look = terminal.columns(), out is None and terminal.colours()
     if arguments.format in (None, "table") and not arguments.all:
         from gpuwatch.report.document.study import verdict_first
         from gpuwatch.report.text import as_text
 
-        text = as_text(verdict_first(result, "all figures: add --all"), terminal.columns())
+        text = as_text(verdict_first(result, "all figures: add --all"), *look)
     else:
-        text = render(result, arguments.format or "table", columns=terminal.columns())
+        text = render(result, arguments.format or "table", *look)
     output_file.write(out, text)
     return 0
 

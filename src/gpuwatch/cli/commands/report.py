@@ -72,8 +72,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     except UsageError as error:  # no reason to lose the summary of a run
         say(f"no costs: {error}")
     if arguments.format or arguments.short:
-        form, columns = arguments.format or "table", terminal.columns()
-        sys.stdout.write(render(result, form, columns=columns, short=arguments.short))
+        look = terminal.columns(), terminal.colours()
+        sys.stdout.write(render(result, arguments.format or "table", *look, short=arguments.short))
     if arguments.format:
         return 0
     try:

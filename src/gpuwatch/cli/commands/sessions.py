@@ -25,6 +25,7 @@ from gpuwatch.analysis.summary.listing import (
     what_ran,
 )
 from gpuwatch.cli.say import say
+from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.cli.selection.session_index import listed
 from gpuwatch.core import units
@@ -74,7 +75,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         print(f"no session has {arguments.find}" if arguments.find else none, file=sys.stderr)
         return 0
     columns = shutil.get_terminal_size((_UNBOUNDED, 24)).columns
-    print(_table(listing, columns, runs=arguments.runs, paths=arguments.paths))
+    text = _table(listing, columns, runs=arguments.runs, paths=arguments.paths)
+    print(_coloured(text) if terminal.colours() else text)
     problems = {row.labels_problem for row in listing.sessions if row.labels_problem}
     for problem in sorted(problems):
         say(f"names, tags and notes are missing: {problem}")
@@ -189,6 +191,22 @@ _NAME = 25
 """Columns of a name that is cut, as wide as ``mnist-cnn-20261129-045832``."""
 _OPEN = frozenset({"queued", "starting", "running", "unknown"})
 """Statuses of runs that are not over."""
+
+
+def _coloured(table: str) -> str:
+    """The table with a bold head, and its statuses in colour where one failed or goes on."""
+    head, *lines = table.splitlines()
+    start = head.index("status")
+    end = start + len(head[start:].split("  ", 1)[0])
+    end += len(head[end:]) - len(head[end:].lstrip())
+
+    def status(text: str) -> str:
+        failed = any(word in text for word in ("fail", "kill", "lost"))
+        code = "1;31" if failed else "32" if "running" in text or "starting" in text else ""
+        return f"\x1b[{code}m{text}\x1b[m" if code else text
+
+    rows = (f"{line[:start]}{status(line[start:end])}{line[end:]}" for line in lines)
+    return "\n".join((f"\x1b[1m{head}\x1b[m", *rows))
 
 
 def _line(of: ListedSession | ListedStudy, runs: Sequence[ListedSession]) -> dict[str, str]:

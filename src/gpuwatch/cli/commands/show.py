@@ -51,9 +51,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.format == "json":
         sys.stdout.write(json.dumps(json.summary(summary)))
         return 0
+    look = terminal.columns(), terminal.colours()
     whole = arguments.all or summary.workload.get("kind") == "import"
     if arguments.format == "table" and not whole:
-        first = text.as_text(short(read, given, paid, cost), terminal.columns())
+        first = text.as_text(short(read, given, paid, cost), *look)
         # What is the last one may be another when the hint is pasted.
         again = summary.id[:8] if arguments.session == "last" else arguments.session
         printed = "" if sound(summary) else f"its output: {to_paste('log', again)}\n"
@@ -67,7 +68,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     elif arguments.format == "csv":
         sys.stdout.write(csv.of_sessions(compared))
     else:
-        sys.stdout.write(text.as_text(told, terminal.columns()))
+        sys.stdout.write(text.as_text(told, *look))
     return 0
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 REFRESH_SECONDS = 1.0
 _SHORTEST, _LONGEST = 0.1, 60.0
+_NO_SCREEN = ("", "dumb", "unknown")
+"""Values of TERM."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +52,7 @@ def usable() -> bool:
         return True
     if "JPY_PARENT_PID" in os.environ:  # Jupyter's kernels
         return False
-    capable = os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+    capable = os.environ.get("TERM", "") not in _NO_SCREEN
     return sys.stdin.isatty() and sys.stdout.isatty() and capable
 
 
@@ -59,6 +61,12 @@ def columns() -> int:
     import shutil
 
     return shutil.get_terminal_size((80, 24)).columns
+
+
+def colours() -> bool:
+    """Whether what is printed may have colours."""
+    plain = "NO_COLOR" in os.environ or os.environ.get("TERM", "") in _NO_SCREEN
+    return sys.stdout.isatty() and not plain
 
 
 def require(instead: str) -> None:
