@@ -116,8 +116,8 @@ def test_that_nothing_differs_is_said_by_the_rule_and_only_where_something_was_c
 
     (said,) = told(row)
     assert isinstance(said, Sentence) and said.text == (
-        "nothing else that can be compared is more than 1 % apart, shares 1 pp, "
-        "with an interval that excludes zero change"
+        "nothing else that can be compared differs by more than 1 % (shares 1 pp) "
+        "with an interval that excludes zero"
     )
     assert not told(replace(row, ratios=without, changes=without, highs=(2.0, 2.0)))
     judged, *_ = told(replace(row, name=STEADY))

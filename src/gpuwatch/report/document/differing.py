@@ -30,7 +30,7 @@ _MAXIMUM = "maximum"
 _BEFORE = {_MAXIMUM: "maximum ", "phases, mean": "phase: "}
 """What stands before the names of a group."""
 _SINGLE = "single runs: how much they vary is not known"
-_WAYS = {True: "with an interval that excludes zero change", False: "by runs that do not overlap"}
+_WAYS = {True: "with an interval that excludes zero", False: "with runs that do not overlap"}
 """How repeated runs show a change, with and without blocks."""
 _Row = ComparisonRow | TableRow
 _RATES = (PAID, THROUGHPUT)
@@ -107,13 +107,14 @@ def _differing(
     apart = [(row, at) for row in shown for at in places if _apart(row, at, baseline)]
     paired = {row.change(at) is not None for row, at in apart or compared}
     ways = [] if told.startswith(_SINGLE) else [_WAYS[each] for each in _WAYS if each in paired]
-    rule = ", ".join(filter(None, ("more than 1 % apart", "shares 1 pp", " or ".join(ways))))
+    rule = " ".join(filter(None, ("by more than 1 % (shares 1 pp)", " or ".join(ways))))
     if not shown:
         steps = any(row.unit == "{step}" and row.ratios[at] != 1 for row, at in compared)
-        told = f"nothing else that can be compared{', but numbers of steps,' * steps} is {rule}"
+        told = (
+            f"nothing else that can be compared{', but numbers of steps,' * steps} differs {rule}"
+        )
         return Section("what differs", [Sentence("", told)] if compared else ())
-    column = "in a column " if len(labels) > 2 else ""
-    legend = [f"first what is judged, then what is {column}{rule}, the largest first", told]
+    legend = [f"first what is judged, then what differs {rule}, the largest first", told]
     legend += quantities.change_legend(shown, baseline) if ways else []
     if any(row.unit != DEGREES and not row.ratios[at] for row, at in apart):
         legend.append(
