@@ -137,7 +137,8 @@ def _end(snapshot: Snapshot, width: int) -> str:
     own = "" if status.text == status.state.value else clean(status.text)
     if snapshot.trouble is not None:
         own = "" if status.exit_code is None else f"exit code {status.exit_code}"
-        own = "" if own in snapshot.trouble.text else own  # the row above says it
+        if own in snapshot.trouble.text or status.state is State.KILLED:
+            own = ""  # the row above says it, or the signal
     whole = "; ".join(filter(None, (own, snapshot.tally)))
     return whole if cell_len(whole) <= width else fit(snapshot.tally or own, width)
 

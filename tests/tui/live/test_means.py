@@ -202,6 +202,14 @@ def test_the_bar_of_a_stopped_run_has_room_and_its_length_is_told_once(session: 
     assert "1:30" not in bar and "●" in bar
 
 
+def test_the_end_of_a_killed_run_is_told_by_its_signal_alone(session: Make) -> None:
+    killed = {"message": "killed (SIGKILL)", "hint": None}
+    ended = finished(0, seconds=90) | {"error": killed}
+    ended["result"] |= {"code": None, "signal": 9}
+    text = page_text(session(meta=ended, alive=False))
+    assert "✗ killed (SIGKILL)" in text and "exit code" not in text
+
+
 def test_a_run_took_as_long_as_lists_and_show_say_and_its_recording_is_called_that(
     session: Make,
 ) -> None:
