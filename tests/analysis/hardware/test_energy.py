@@ -12,11 +12,12 @@ import pytest
 from gpuwatch.analysis.comparison.comparison_row import energy_notes
 from gpuwatch.analysis.hardware.energy import Energy, energy_of
 from gpuwatch.analysis.samples.channels import Samples
-from gpuwatch.analysis.samples.window import Window
+from gpuwatch.analysis.samples.window import Window, first_timed
 from gpuwatch.analysis.summary.summary import DeviceSummary, Summary
 from gpuwatch.core.metrics import Kind, Method
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow
-from tests.analysis.sessions import CPU, GPU, OTHER_GPU, SECOND, summary
+from tests.analysis.sessions import CPU, GPU, OTHER_GPU, SECOND, WARM, summary
 
 ENERGY, POWER = ("gpu0", "hw.gpu.energy"), ("gpu0", "hw.gpu.power")
 UPDATE = 0.1
@@ -145,6 +146,19 @@ def test_without_the_counter_power_is_integrated_and_said_so(tmp_path: Path) -> 
     assert found.gpu_per_step.value == pytest.approx(250)
     assert found.gpu.source.startswith("integral of power over time (test), ±0 %: ")
     assert found.gpu.source.endswith("; energy counter: not sampled")
+
+
+def test_a_warm_up_that_is_told_late_takes_nothing_from_the_energy(tmp_path: Path) -> None:
+    """It ends 0.2 s after the timed steps began by their own times, as a GPU's steps may."""
+    steps = [
+        {"event": "step", "step": n, "seconds": 0.5, "monotonic_ns": WARM + n * SECOND // 2}
+        for n in range(1, 21)
+    ]
+    steps[0].update(warmup=True, monotonic_ns=WARM + SECOND * 7 // 10)
+    found = summary(tmp_path / "a.gpuwatch", gauges={POWER: 500.0}, steps=steps)
+    assert found.efficiency.energy.gpu_per_step.value == pytest.approx(250)
+    with SessionReader(tmp_path / "a.gpuwatch") as reader:
+        assert first_timed(reader) == (WARM + SECOND // 2, 2)
 
 
 def test_several_gpus_are_taken_in_one_way(tmp_path: Path) -> None:

@@ -33,22 +33,26 @@ def intervals(steps: Iterable[StepLine]) -> list[Span]:
 def spans(steps: Iterable[StepLine]) -> Iterator[Span]:
     """The time that each step line covers, one line after the other.
 
-    The span ends with the line's last step. With step times its length is their sum, otherwise it
-    begins where the line before ended; a first line without times covers no time. Step times of
-    more than thirty years are ignored.
+    The span ends with the line's last step, and begins with its first, but not before the line
+    before ended; a first line without times covers no time.
     """
     before: int | None = None
     for row in steps:
-        if isinstance(row, StepBucket):
-            start = row.start
-        elif row.seconds and abs(total := sum(row.seconds)) < _LONGEST:
-            start = row.t - int(total * 1e9)
-        else:
-            start = row.t if before is None else before
-        if before is not None:
-            start = max(start, before)
-        yield min(start, row.t), row.t, row
+        start = begin(row, before)
+        yield start if before is None else min(max(start, before), row.t), row.t, row
         before = row.t
+
+
+def begin(row: StepLine, before: int | None) -> int:
+    """When the first step of a line began by the times of its steps, in nanoseconds; without them
+    where the line ``before`` ended. Times of more than thirty years are ignored."""
+    if isinstance(row, StepBucket):
+        start = row.start
+    elif row.seconds and abs(total := sum(row.seconds)) < _LONGEST:
+        start = row.t - int(total * 1e9)
+    else:
+        start = row.t if before is None else before
+    return min(start, row.t)
 
 
 def rate_series(

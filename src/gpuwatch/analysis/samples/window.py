@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpuwatch.analysis.samples.rates import StepLine, intervals
+from gpuwatch.analysis.samples.rates import StepLine, begin
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading.reader import SessionReader
@@ -29,9 +29,17 @@ class Window:
 
 
 def span_of(steps: Sequence[StepLine]) -> tuple[int, int] | None:
-    """Start of the first timed step and end of the last, in nanoseconds; ``None`` without any."""
-    timed = [(start, end) for start, end, row in intervals(steps) if not row.warmup]
-    return (timed[0][0], timed[-1][1]) if timed else None
+    """Start of the first timed step and end of the last, in nanoseconds; ``None`` without any.
+
+    The start is by the times of the steps: lines of a GPU's may overlap, as the warm-up is told
+    late, and energy is divided by all timed steps.
+    """
+    timed = [at for at, row in enumerate(steps) if not row.warmup]
+    if not timed:
+        return None
+    first = timed[0]
+    start = begin(steps[first], steps[first - 1].t if first else None)
+    return max(0, start), steps[timed[-1]].t
 
 
 def timed_window(steps: Sequence[StepLine], sample_times: Sequence[int]) -> Window:
@@ -73,7 +81,8 @@ def first_timed(reader: SessionReader) -> tuple[int, int] | None:
     if n is None:
         return None
     rows = [row for row in reader.steps(n - 2, 2) if row.n <= n]
-    return intervals(rows)[-1][0], rows[-1].step - rows[-1].count + 1
+    start = begin(rows[-1], rows[0].t if len(rows) > 1 else None)
+    return max(0, start), rows[-1].step - rows[-1].count + 1
 
 
 def spent(meta: Mapping[str, JSON], key: str) -> float | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpuwatch.analysis.samples.rates import StepLine, duration, intervals, taken
+from gpuwatch.analysis.samples.rates import StepLine, duration, taken
 from gpuwatch.analysis.samples.step_lines import ends_told, several_writers
-from gpuwatch.analysis.samples.window import Window
+from gpuwatch.analysis.samples.window import Window, span_of
 from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.core import units
 from gpuwatch.core.models import JSON, mapping, number
@@ -176,12 +176,11 @@ def _outside_of_job(reader: SessionReader) -> list[str]:
 
 def _denominators(steps: Sequence[StepLine], *, told: bool) -> list[str]:
     """A note where figures are over clearly different times; ``told``: as for :func:`duration`."""
-    spans = [(start, end, row) for start, end, row in intervals(steps) if not row.warmup]
-    timed = [row for _, _, row in spans]
-    if not timed or None in map(taken, timed):
+    span, timed = span_of(steps), [row for row in steps if not row.warmup]
+    if span is None or None in map(taken, timed):
         return []
     own, over = sum(taken(row) or 0.0 for row in timed), duration(timed, None, told=told) or 0.0
-    window = (spans[-1][1] - spans[0][0]) / 1e9 - sum(row.evaluation for row in timed[1:])
+    window = (span[1] - span[0]) / 1e9 - sum(row.evaluation for row in timed[1:])
     if own >= COVERED * window:
         return []
     text = (
