@@ -200,13 +200,25 @@ def test_a_large_difference_is_seen_through_noise() -> None:
     assert found.kind is Kind.SLOWER
 
 
-def test_noise_asks_for_more_than_the_usual_interval() -> None:
-    found = one(shifted(0.065, [25 * each for each in (0.001, -0.001, 0.002, -0.002, 0.0005)]))
-    assert found.change is not None
-    assert found.change.low > MARGIN
+FIVE_NOISY = [25 * each for each in (0.001, -0.001, 0.002, -0.002, 0.0005)]
+
+
+def test_noise_asks_for_an_interval_beyond_half_of_it() -> None:
+    found = one(shifted(0.062, FIVE_NOISY))
+    assert found.change is not None and found.noise is not None
+    assert MARGIN < found.change.low < found.noise / 2
     assert found.kind is Kind.CANT_TELL
     (reason,) = found.reasons
-    assert reason.endswith("the 99 % interval, too, would have to be beyond 1 %")
+    assert reason.endswith("the interval would have to be beyond 1.4 %, half of that")
+    surer = one(shifted(0.066, FIVE_NOISY))
+    assert surer.change is not None and surer.change.low > found.noise / 2
+    assert surer.kind is Kind.SLOWER
+
+
+@pytest.mark.parametrize("change", [0.062, 0.066, 0.08, 0.2, -0.08])
+def test_what_is_beyond_a_margin_is_beyond_each_smaller_one(change: float) -> None:
+    kinds = [one(shifted(change, FIVE_NOISY), margin / 1000).kind for margin in range(1, 100)]
+    assert kinds == sorted(kinds, key=lambda kind: kind not in (Kind.SLOWER, Kind.FASTER))
 
 
 def both(typical: Sequence[float], total: Sequence[float]) -> Verdict:

@@ -29,7 +29,7 @@ from gpuwatch.analysis.statistics.intervals import (
     relative,
     welch,
 )
-from gpuwatch.analysis.statistics.power import MOST, NOISE_GATE, NOISY_ALPHA, blocks_to_decide
+from gpuwatch.analysis.statistics.power import MOST, NOISE_GATE, blocks_to_decide, ways_beyond
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 
@@ -65,7 +65,7 @@ class Levels:
     zero: float
     """The level of its test of no difference."""
     beyond: float
-    """The adjusted p value of a change within the margin."""
+    """The adjusted p value of :func:`_p_beyond`."""
     within: float
     """The level of its tests of equivalence: the values of a comparison must all pass them, so
     that only comparisons share it."""
@@ -83,7 +83,9 @@ class Findings:
     outside: bool
     """The interval lies wholly beyond the margin."""
     surely_outside: bool
-    """The same adjusted for all tests, and at the stricter level above the noise gate."""
+    """The same adjusted for all tests, and surer above the noise gate."""
+    beyond_noise: bool
+    """The interval lies wholly beyond half the noise."""
     inside: bool
     """The equivalence interval lies inside the margin."""
     nearly_inside: bool
@@ -102,7 +104,8 @@ def findings(sample: Sample, mean: Mean, margin: float, levels: Levels) -> Findi
         slower=mean.value > 0,
         excluded=mean.p_zero() <= levels.zero,
         outside=outside,
-        surely_outside=outside and levels.beyond <= (NOISY_ALPHA if noisy else ALPHA),
+        surely_outside=outside and levels.beyond <= ALPHA,
+        beyond_noise=max(low, -high) > math.log1p((sample.noise or 0.0) / NOISE_GATE),
         inside=within <= levels.within,
         nearly_inside=within <= ALPHA,
     )
@@ -139,12 +142,12 @@ def reasons_of(
     """Why there is no verdict, the most important reason first."""
     limit = f"{margin * 100:.3g} %"
     together = f"with {tests} tests together it is not certain enough that it is"
-    if found.outside and found.noisy:
-        surer = f"{(1 - NOISY_ALPHA) * 100:g} % interval"
+    if found.outside and found.noisy and not found.beyond_noise:
+        half = units.percent(noise / NOISE_GATE)
         noisy = f"with runs that vary by {units.percent(noise)}"
-        yield f"{noisy} the {surer}, too, would have to be beyond {limit}"
+        yield f"{noisy} the interval would have to be beyond {half}, half of that"
         return
-    if found.noisy:
+    if found.noisy and not found.outside:
         open_ = "" if found.excluded or found.inside else "it may be faster or slower: "
         yield f"{open_}noise of {units.percent(noise)} is too much for a {limit} question"
     if found.outside:
@@ -275,12 +278,11 @@ def _verdicts(comparisons: Sequence[tuple[Sample, ...]], margin: float) -> tuple
     """The verdict of each comparison, which has one or two values."""
     if not margin > 0 or not math.isfinite(margin):
         raise ValueError("the margin must be above 0")
-    edge = math.log1p(margin)
-    judged = [tested for each in comparisons if (tested := _testable(each))]
-    means = [mean for tested in judged for mean in tested]
-    zero = iter(holm_levels([mean.p_zero() for mean in means]))
-    beyond = iter(holm_adjusted([mean.p_beyond(edge) for mean in means]))
-    within = iter(holm_levels([max(mean.p_within(edge) for mean in of) for of in judged]))
+    judged = [of for each in comparisons if (of := _testable(each))]
+    edge, tested = math.log1p(margin), [each for of in judged for each in of]
+    zero = iter(holm_levels([mean.p_zero() for mean, _ in tested]))
+    beyond = iter(holm_adjusted([_p_beyond(*each, margin) for each in tested]))
+    within = iter(holm_levels([max(mean.p_within(edge) for mean, _ in of) for of in judged]))
     found = []
     for each in comparisons:
         level = next(within) if _testable(each) else ALPHA
@@ -300,8 +302,15 @@ def _mean_to_test(value: Sample) -> Mean | None:
     return None if value.too_few or value.identical else value.mean
 
 
-def _testable(values: Sequence[Sample]) -> list[Mean]:
-    return [mean for each in values if (mean := _mean_to_test(each)) is not None]
+def _testable(values: Sequence[Sample]) -> list[tuple[Mean, float]]:
+    """Mean and noise of each."""
+    means = ((_mean_to_test(each), each.noise or 0.0) for each in values)
+    return [(mean, noise) for mean, noise in means if mean is not None]
+
+
+def _p_beyond(mean: Mean, noise: float, margin: float) -> float:
+    """p value of a change within the margin, as strict as the noise asks."""
+    return min(1.0, *(mean.p_beyond(at) / factor for at, factor in ways_beyond(noise, margin)))
 
 
 def _undecidable(sample: Sample, margin: float) -> Verdict:

@@ -77,8 +77,9 @@ def resolves(noise: float, margin: float, blocks: int) -> DetectableChange:
     if blocks < 3:
         raise ValueError("three blocks are needed to say what they resolve")
     zero = _reach(noise, blocks, ALPHA / VALUES)
-    level = ALPHA / VALUES * _stricter(noise, margin)
-    beyond = max(zero, math.log1p(margin) + _reach(noise, blocks, level))
+    level = ALPHA / VALUES
+    ways = ways_beyond(noise, margin)
+    beyond = max(zero, min(edge + _reach(noise, blocks, level * by) for edge, by in ways))
     # A true zero is called different in one study of twenty; only the others can say SAME.
     same = (1 - ALPHA) * float(power_within(0.0, noise, margin, np.array([blocks]))[0])
     return DetectableChange(
@@ -95,9 +96,25 @@ def power_beyond(
     change: float, noise: float, margin: float, blocks: np.ndarray, level: float = ALPHA
 ) -> np.ndarray:
     """Share of studies that call a true ``change`` SLOWER or FASTER; shape of ``blocks``."""
-    distance = abs(math.log1p(change)) - math.log1p(margin)
-    beyond = _power_of_t(distance, noise, blocks, level / 2 * _stricter(noise, margin))
-    return np.asarray(np.minimum(beyond, power_zero(change, noise, blocks, level)))
+    size = abs(math.log1p(change))
+    beyond = [
+        _power_of_t(size - edge, noise, blocks, level / 2 * factor)
+        for edge, factor in ways_beyond(noise, margin)
+    ]
+    return np.asarray(np.minimum(np.max(beyond, 0), power_zero(change, noise, blocks, level)))
+
+
+def ways_beyond(noise: float, margin: float) -> tuple[tuple[float, float], ...]:
+    """The ways to be SLOWER or FASTER: the log-ratio that a change must be beyond, and a factor on
+    the level of that test.
+
+    Above the noise gate one is at the stricter level, the other beyond the margin at which the gate
+    would open: so what is beyond a wider margin is beyond a narrower one too.
+    """
+    edge = math.log1p(margin)
+    if noise <= NOISE_GATE * margin:
+        return ((edge, 1.0),)
+    return (edge, NOISY_ALPHA / ALPHA), (math.log1p(noise / NOISE_GATE), 1.0)
 
 
 def power_within(
@@ -115,11 +132,6 @@ def power_within(
     degrees = _freedom(blocks)
     quiet = chdtr(degrees, degrees * (NOISE_GATE * margin / max(noise, _QUIETEST)) ** 2)
     return np.asarray(np.minimum(np.maximum(both, 0.0), quiet))
-
-
-def _stricter(noise: float, margin: float) -> float:
-    """Factor on the level of SLOWER and FASTER for the noise gate."""
-    return NOISY_ALPHA / ALPHA if noise > NOISE_GATE * margin else 1.0
 
 
 def _freedom(blocks: np.ndarray) -> np.ndarray:
