@@ -155,6 +155,13 @@ def test_what_is_judged_is_not_called_worse_where_the_verdict_cannot_tell() -> N
         "",
         "worse",
     )
+    for group, name, unit in (  # the step time's by another name
+        ("mean", "gpuwatch.model.flop_rate", "FLOP/s"),
+        ("efficiency", "MFU", "1"),
+        ("steps", "step time, mean", "s"),
+    ):
+        named = replace(row, group=group, name=name, unit=unit)
+        assert effect(named, 1, 0, DECIDED) and not effect(named, 1, 0, unsure)
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,11 @@ _LESS = {(group, "s") for group in (*_TIMED, "profile, per step")} | {
     *(("ranks", "1"), ("efficiency", "J"), ("training", "")),
 }
 """Groups and units of the quantities of which less is better."""
-_MORE = {
-    *(("steps", "{sample}/s"), ("steps", "{token}/s"), ("generation", "{token}/s")),
-    *(("mean", "FLOP/s"), ("training", "{accuracy}")),
-}
+_RATES = {("steps", "{sample}/s"), ("steps", "{token}/s"), ("mean", "FLOP/s")}
+_MORE = {*_RATES, ("generation", "{token}/s"), ("training", "{accuracy}")}
 _MORE_OF = ("MFU", "FLOP/s, % of")
 """Beginnings of the names of shares of which more is better."""
-_JUDGED = {("steps", name) for name in (STEADY, ALL_STEPS, PAID)}
+_JUDGED = {STEADY, ALL_STEPS, PAID, "step time, median", "step time, mean"}
 
 
 def effect(row: TableRow, at: int, baseline: int, verdict: Verdict) -> str:
@@ -33,8 +31,8 @@ def effect(row: TableRow, at: int, baseline: int, verdict: Verdict) -> str:
     Empty where the runs do not show it, the two are not comparable, or it is not known which is
     better: of a GPU's power, memory or use nobody can say. ``verdict``: of ``at``.
     """
-    more = (row.group, row.unit) in _MORE
-    more = more or (row.group == "efficiency" and row.name.startswith(_MORE_OF))
+    share = row.group == "efficiency" and row.name.startswith(_MORE_OF)
+    more = share or (row.group, row.unit) in _MORE
     ratio = row.ratios[at]
     if at == baseline or not ratio or row.name in OF_THE_RUN or not shows(row, at, baseline):
         return ""
@@ -42,7 +40,8 @@ def effect(row: TableRow, at: int, baseline: int, verdict: Verdict) -> str:
         return ""
     if not more and (row.group, row.unit) not in _LESS:
         return ""
-    if verdict.kind is Kind.CANT_TELL and (row.group, row.name) in _JUDGED:
+    of_step_time = share or (row.group, row.unit) in _RATES or row.name in _JUDGED
+    if verdict.kind is Kind.CANT_TELL and of_step_time:
         return ""
     change = row.change(at)
     margin = verdict.margin
