@@ -608,6 +608,8 @@ def test_without_any_steps_whole_runs_are_compared_and_that_is_said(tmp_path: Pa
     assert question.contrasts[0].verdict.kind is Kind.SLOWER
     assert question.contrasts[0].sentence.endswith(" Start-up included.")
     assert "no run reports steps: whole runs are compared, start-up included" in question.notes
+    (elapsed,) = (row for row in question.table if row.name == "elapsed")
+    assert elapsed.changes[1] == question.contrasts[0].verdict.change is not None
 
 
 def test_steps_and_whole_runs_are_never_mixed(tmp_path: Path) -> None:

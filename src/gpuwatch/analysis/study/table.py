@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from gpuwatch.analysis.comparison.cells import STEP_TIME, ended_as_asked, valued
+from gpuwatch.analysis.comparison.cells import STEP_TIME, WHOLE_RUN, ended_as_asked, valued
 from gpuwatch.analysis.comparison.comparison_row import (
     ALL_STEPS,
     AT_LEAST,
@@ -35,8 +35,8 @@ from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 
-_MEDIAN = "step time, median"
-"""The row that ``STEADY`` replaces."""
+_MEDIAN, _ELAPSED = "step time, median", "elapsed"
+"""The row that ``STEADY`` replaces, and that which is judged of runs without steps."""
 _EQUAL = 1e-9
 """Spread of log-ratios below which they differ only by rounding: no interval follows from them."""
 _WEAKEST = (Method.UNAVAILABLE, Method.BOUND, Method.COUNTED, Method.MEASURED)
@@ -69,9 +69,11 @@ def table_of(
         for row in rows
         if not (has_primary and row.group == "steps" and row.name == _MEDIAN)
     ]
+    judged = {each.other: each.verdict for each in valid}
+    if metric == WHOLE_RUN:
+        made = [_judged(row, judged) if row.name == _ELAPSED else row for row in made]
     if has_primary:
         first = next((at for at, row in enumerate(made) if row.group == "steps"), len(made))
-        judged = {each.other: each.verdict for each in valid}
         totals = {at: of.total for at, of in judged.items() if of.total is not None}
         all_steps = _primary(ALL_STEPS, cells, against, totals, lambda run: run.total)
         steady = _primary(STEADY, cells, against, judged, lambda run: run.value)
@@ -148,26 +150,32 @@ def _primary(
     verdicts: Mapping[int, Verdict],
     value: Callable[[Run], float | None],
 ) -> TableRow:
-    """The row of a value that the verdicts are about, with their estimates as ratios."""
+    """The row of a step time that the verdicts are about."""
     cells_values = [
         [_Value(run, 0, known) for run in valued(cell) if (known := value(run)) is not None]
         for cell in cells
     ]
-    changes = {at: of.change for at, of in verdicts.items() if of.paired}
+    runs = [len(_shown(cell)) for cell in cells]
     row = _made(
         ("steps", name, "s"),
         cells_values,
-        [len(_shown(cell)) for cell in cells],
+        runs,
         against,
         lambda one, other: other.value / one.value,
-        tuple(map(changes.get, range(len(cells)))),
     )
+    return _judged(row, verdicts)
+
+
+def _judged(row: TableRow, verdicts: Mapping[int, Verdict]) -> TableRow:
+    """The row of a value that the verdicts are about, with their changes, and estimates as
+    ratios."""
+    changes = {at: of.change for at, of in verdicts.items() if of.paired}
     estimates = {at: of.estimate for at, of in verdicts.items()}
     ratios = tuple(
         ratio if (estimate := estimates.get(at)) is None else 1 + estimate
         for at, ratio in enumerate(row.ratios)
     )
-    return replace(row, ratios=ratios)
+    return replace(row, ratios=ratios, changes=tuple(map(changes.get, range(len(ratios)))))
 
 
 def _paid(cells: Sequence[Cell], all_steps: TableRow) -> TableRow:
@@ -197,7 +205,7 @@ def _made(
     runs: Sequence[int],
     against: Mapping[int, int],
     over: _Over,
-    changes: tuple[Interval | None, ...],
+    changes: tuple[Interval | None, ...] = (),
     *,
     is_traffic: bool = False,
 ) -> TableRow:
