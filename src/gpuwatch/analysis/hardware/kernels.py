@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, replace
 
 from gpuwatch.analysis.hardware.profile import (
@@ -18,9 +18,12 @@ from gpuwatch.analysis.hardware.profile import (
     Profile,
     Table,
     counters_table,
+    how_to_record,
+    profile_of,
 )
+from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import number
+from gpuwatch.core.models import JSON, mapping, number
 
 OTHER = "other"
 """The family of names that say nothing."""
@@ -140,6 +143,22 @@ def family_seconds(profile: Profile | None) -> dict[str, float]:
         for label, time in zip(table.column("Name"), times, strict=False)
         if time is not None
     }
+
+
+def how_to_see(meta: Mapping[str, JSON]) -> str | None:
+    """How to see the kernels of a run, and which take most of their time; ``None`` if a run like it
+    would have none either."""
+    if not mapping(meta.get("profile")).get("tables"):
+        return how_to_record(meta)
+    families = family_table(profile_of(meta))
+    shares = [] if families is None else families.numbers(_SHARE)
+    most = [
+        f"{units.percent(share / 100)} {name}"
+        for share, name in zip(shares, families.column("Name") if families else (), strict=True)
+        if share is not None
+    ]
+    told = f", by their time {', '.join(most[:2])}" if most else ""
+    return f"`gpuwatch kernels SESSION` shows its kernels{told}"
 
 
 def family_table(profile: Profile | None) -> Table | None:
