@@ -10,6 +10,7 @@ import pytest
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, describe
 from gpuwatch.analysis.summary.load import partly_sampled
+from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
@@ -67,6 +68,18 @@ def test_the_ends_of_a_short_run_that_no_sample_covers_are_no_news(session: Summ
     assert partly_sampled([_with(session, "whole run", **of)]) == ()
     (note,) = partly_sampled([_with(session, "timed steps", **of)])
     assert "only 50 % of the timed steps" in note
+
+
+def test_a_gpu_that_never_had_it_is_no_gap_but_told_by_name(tmp_path: Path) -> None:
+    bandwidth = "hw.gpu.memory.bandwidth"
+    gauges = {("gpu0", bandwidth): 1e9, ("gpu1", bandwidth): None}
+    found = sessions.summary(
+        tmp_path / "a.gpuwatch", devices=(sessions.GPU, sessions.OTHER_GPU), gauges=gauges
+    )
+    assert found.metrics[bandwidth].coverage == pytest.approx(1)
+    assert partly_sampled([found]) == ()
+    (told,) = (each for each in missing_notes([found]) if "of gpu1" in each)
+    assert told.startswith("unavailable: GPU memory bandwidth of gpu1: ")
 
 
 def test_a_rate_that_is_of_before_the_window_is_not_its_maximum(tmp_path: Path) -> None:

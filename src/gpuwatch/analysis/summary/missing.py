@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from gpuwatch.analysis.summary.identity import used_gpus
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.analysis.summary.training import NAMES
 from gpuwatch.core.metrics import CATALOGUE, label
@@ -40,8 +41,20 @@ def missing(sessions: Sequence[Summary]) -> dict[str, list[str]]:
 
 
 def missing_notes(sessions: Sequence[Summary]) -> list[str]:
-    """A sentence for each reason: ``unavailable: GPU power: REASON``."""
-    return [f"unavailable: {', '.join(names)}: {why}" for why, names in missing(sessions).items()]
+    """A sentence for each reason: ``unavailable: GPU power: REASON``; then what some GPUs lack."""
+    some: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for session in sessions:
+        for gpu in used_gpus(session):
+            for name, of in gpu.metrics.items():
+                if of.reason and name in session.metrics and not session.metrics[name].reason:
+                    names, gpus = some.setdefault(of.reason, ({}, {}))
+                    names[name] = gpus[gpu.id] = None
+    told = [(", ".join(names), why) for why, names in missing(sessions).items()]
+    told += [
+        (f"{', '.join(_together([*names]))} of {', '.join(gpus)}", why)
+        for why, (names, gpus) in some.items()
+    ]
+    return [f"unavailable: {what}: {why}" for what, why in told]
 
 
 def _unknown(session: Summary) -> dict[str, str]:
