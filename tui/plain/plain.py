@@ -48,13 +48,18 @@ def status_line(snapshot: Snapshot) -> str:
     known = [(gauge, text) for gauge in snapshot.gauges[1:] if (text := _gauge(gauge))]
     gauges = [text for _, text in known]
     gpus = [gpu for gpu in snapshot.gpus if gpu.row.used] or list(snapshot.gpus)
-    others = [device for device in snapshot.devices if device.row.kind == "cpu"]
-    figures = [*([", ".join(gauges)] if gauges else []), *devices_words([*gpus, *others])]
+    steps = snapshot.work is not None and snapshot.work.reports
+    own, cpus = (
+        [device for device in snapshot.devices if device.row.kind == kind]
+        for kind in ("workload", "cpu")
+    )
+    shown = [*([] if steps else own), *gpus, *cpus]  # without steps else nothing is of the run
+    figures = [*([", ".join(gauges)] if gauges else []), *devices_words(shown)]
     if snapshot.means and figures:
         of = known[0][0].period if known else snapshot.means
         if of != snapshot.means and len(figures) > 1:  # too few steps for a sample
             figures[1] = f"of the {snapshot.means}: {figures[1]}"
-        figures[0] = f"means of the {of}: {figures[0]}"
+        figures[0] = f"{'means of' if steps else 'over'} the {of}: {figures[0]}"
     return "; ".join([", ".join(parts), *figures])
 
 
@@ -129,6 +134,8 @@ def _device(device: DeviceNow) -> str:
     utilization = device.value(f"hw.{kind}.utilization")
     if utilization is not None:
         parts.append(percent(utilization))
+    if (cores := device.value("process.cpu.time")) is not None:
+        parts.append(f"{digits(cores) if cores >= _LEAST_CORES else f'<{_LEAST_CORES}'} cores")
     used, total = device.memory_used, device.memory_total
     if used is not None:
         of = "" if total is None else f" of {' '.join(binary_parts(total))}"
@@ -140,10 +147,13 @@ def _device(device: DeviceNow) -> str:
     degrees = device.value(f"hw.{kind}.temperature")
     if degrees is not None:
         parts.append(number(degrees, "°C"))
-    name = f"GPU {device.number}" if kind == "gpu" else "CPU"
+    host = "host" if utilization is None else "host CPU"
+    name = {"gpu": f"GPU {device.number}", "workload": "program"}.get(kind, host)
     return f"{name} {', '.join(parts)}" if parts else ""
 
 
+_LEAST_CORES = 0.1
+"""Fewer are not told apart: the kernel counts CPU time in ticks."""
 INTERVAL_SECONDS = 10.0
 """Default time between two lines."""
 _REFRESH_SECONDS = 1.0

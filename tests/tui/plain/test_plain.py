@@ -100,6 +100,19 @@ def test_a_replay_tells_each_interval_of_the_session_and_how_it_ended(session: M
     assert "the run is over after 1:30: finished" in lines
 
 
+def test_a_run_without_steps_tells_its_own_use_first(session: Make) -> None:
+    options = {"steps": False, "alive": False}
+    line = replayed(session(meta=finished(), **options), 30)[-2]
+    assert "; over the whole run: program 1.70 cores, peak memory 2.40 GiB; GPU 0 " in line
+    assert "; host CPU 34 %, peak memory 41.5 GiB of 128 GiB" in line
+
+
+def test_of_a_run_too_short_for_a_mean_the_peaks_are_told(session: Make) -> None:
+    short = session(meta=finished(seconds=0.1), gpus=0, steps=False, alive=False, seconds=0.1)
+    line = replayed(short, 30)[-2]
+    assert "; host peak memory 41.5 GiB of 128 GiB" in line and "CPU" not in line
+
+
 def test_an_interval_that_nobody_named_makes_a_page_of_lines(session: Make) -> None:
     assert 5 <= len(replayed(session(meta=finished(), alive=False))) <= 40
 
