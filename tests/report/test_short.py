@@ -8,6 +8,7 @@ import re
 import sqlite3
 from array import array
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from tests.analysis.recorded_studies import (
     RESNET,
     START,
     blocks_of,
+    planned,
     recorded,
     run,
 )
@@ -143,6 +145,53 @@ def test_profile_and_counters_are_in_no_elapsed_time(tmp_path: Path) -> None:
     assert "elapsed 16.0 s" in said(tmp_path)
     with SessionReader(path) as reader:
         assert listing(reader).seconds == pytest.approx(16.0)
+
+
+def _cells(text: str, first: str) -> list[str]:
+    (row,) = (line for line in text.splitlines() if line.startswith(f"{first} "))
+    return re.split(" {2,}", row)
+
+
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_a_machine_is_a_line_for_each_gpu_and_no_word_of_steps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], gpus: int
+) -> None:
+    path = tmp_path / "01-bare.gpuwatch"
+    script = Script(kind="machine", gpus=gpus, meta=finished(), alive=False)
+    script.sampled["gpu0", "hw.gpu.memory.usage"] = 2.0**34
+    write(path, script)
+    assert main(["show", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("CPU utilization") == 1 and "GPU utilization" not in shown
+    head = ["utilization", "memory", "power", "temperature", "energy"]
+    assert head in [line.split() for line in shown.splitlines()], "no GPU tells its bandwidth"
+    for at in range(gpus):
+        _, utilization, memory, power, *_ = _cells(shown, f"gpu{at}")
+        assert utilization.endswith(" %") and power.endswith(" W")
+        assert memory == "16.0/80.0 GiB" or at
+    alone = Part(name="", workloads=(RESNET,), environments=(BARE,), blocks=None)
+    result = replace(read_study(tmp_path), plan=planned([alone]))
+    told = html.unescape(page(result, ()))
+    assert "step time, median" not in told and "no verdict, margin" not in told
+
+
+def test_a_run_without_steps_tells_its_own_use_and_not_that_of_the_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Energy by the integral of power, as no counter was read."""
+    used = {"real_seconds": 8.0, "user_seconds": 3.0, "sys_seconds": 1.0}
+    for name, known in (("known", used), ("unknown", {})):
+        script = Script(steps=False, seconds=8.0, meta=finished(seconds=8.0), alive=False)
+        script.meta["result"] = {**script.meta["result"], **dict.fromkeys(used), **known}
+        script.sampled["gpu0", "hw.gpu.power"] = 500.0
+        write(path := tmp_path / f"{name}.gpuwatch", script)
+        assert main(["show", str(path)]) == 0
+        shown = capsys.readouterr().out
+        assert "CPU utilization" not in shown
+        assert _cells(shown, "maximum process memory usage")[1] == "2.40 GiB"
+        assert _cells(shown, "GPU energy")[1] == "4.00 kJ"
+        assert ("CPU time, user" in shown) is (name == "known")
+        assert ("process CPU time" in shown) is (name == "unknown")
 
 
 def test_two_single_runs_stand_beside_each_other_under_the_answer(tmp_path: Path) -> None:

@@ -108,19 +108,19 @@ def with_energy(
     window: Window,
 ) -> Mapping[str, Statistic]:
     """``metrics`` with the energy of ``gpus`` replaced by that of :func:`gpu_energy`."""
-    statistic = metrics.get(COUNTER)
-    if statistic is None or statistic.max is None:
-        return metrics
+    statistic = metrics.get(COUNTER) or unavailable("J", "", "not sampled")
     figure = gpu_energy(samples, gpus, window)
+    if figure.value is None and statistic.max is None:
+        return metrics
     if figure.value is None:
         missing = unavailable(statistic.unit, statistic.source, figure.reason or "not known")
         return {**metrics, COUNTER: missing}
     mean, p50, p95 = (
-        v * figure.value / statistic.max if v is not None and statistic.max > 0 else None
+        v * figure.value / statistic.max if v is not None and statistic.max else None
         for v in (statistic.mean, statistic.p50, statistic.p95)
     )
     scaled = replace(statistic, source=figure.source, mean=mean, p50=p50, p95=p95, max=figure.value)
-    return {**metrics, COUNTER: scaled}
+    return {**metrics, COUNTER: replace(scaled, method=figure.method, reason=None)}
 
 
 def gpu_energy(

@@ -55,7 +55,8 @@ def top(result: StudyResult) -> Document:
     elif len(result.sessions) == 1:
         (run,) = result.sessions
         costs = [cell.cost for question in result.questions for cell in question.cells]
-        figures = _figures(run, next(filter(None, costs), None))
+        if run.workload.get("kind") != "machine":
+            figures = _figures(run, next(filter(None, costs), None))
         title, chart = session_title(run), _phases(run)
         told = (sentence(lost(run.training)), headline(run))
         answer = tuple(Sentence("", each) for each in told if each)

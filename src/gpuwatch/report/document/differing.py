@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from gpuwatch.analysis.comparison.comparison_row import (
     ALL_STEPS,
@@ -17,7 +16,7 @@ from gpuwatch.analysis.comparison.comparison_row import (
 )
 from gpuwatch.analysis.comparison.effect import shows
 from gpuwatch.analysis.comparison.same_work import RATES
-from gpuwatch.analysis.comparison.side_by_side import PEAK_MEMORY, Comparison
+from gpuwatch.analysis.comparison.side_by_side import Comparison
 from gpuwatch.analysis.results import Question, TableRow, Verdict
 from gpuwatch.core import units
 from gpuwatch.report.document import quantities
@@ -27,8 +26,6 @@ _LEAST = 0.01
 """Least change that is shown, as a ratio; of shares in points, too."""
 _MAXIMUM = "maximum"
 """Group of the largest values of what has a mean, too."""
-_BEFORE = {_MAXIMUM: "maximum ", "phases, mean": "phase: "}
-"""What stands before the names of a group."""
 _SINGLE = "single runs: how much they vary is not known"
 _WAYS = {True: "with an interval that excludes zero", False: "with runs that do not overlap"}
 """How repeated runs show a change, with and without blocks."""
@@ -125,15 +122,8 @@ def _differing(
     if len(found) > _MOST:
         rest.append(f"{units.counted(len(found) - _MOST, 'smaller difference')} left out")
     legend.append("; ".join(filter(None, rest)))
-    # The name alone could be another's.
-    named = [
-        replace(row, name=f"{_BEFORE[row.group]}{quantities.name_of(row)}")
-        if row.group in _BEFORE and row.name != PEAK_MEMORY
-        else row
-        for row in shown
-    ]
     table = quantities.quantity_table(
-        named, labels, baseline, badges=verdicts is not None, brief=True, verdicts=verdicts
+        shown, labels, baseline, badges=verdicts is not None, brief=True, verdicts=verdicts
     )
     return Section("what differs", [table, *(Sentence("", each) for each in legend if each)])
 

@@ -124,7 +124,7 @@ def facts(result: StudyResult) -> tuple[tuple[str, str], ...]:
         (
             "Design",
             "; ".join(_design(result, at, part) for at, part in enumerate(plan.parts[:_MOST_PARTS]))
-            if plan
+            if plan and several
             else "sessions put together by hand"
             if len(sessions) > 1
             else "",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpuwatch.analysis.comparison.comparison_row import DEGREES, ComparisonRow
 from gpuwatch.analysis.comparison.effect import effect
+from gpuwatch.analysis.comparison.side_by_side import PEAK_MEMORY
 from gpuwatch.analysis.comparison.wording import change_text, per_cent, signed
 from gpuwatch.analysis.results import Question, Run, TableRow, Verdict
 from gpuwatch.analysis.samples.steady_state import Steady
@@ -26,6 +27,8 @@ BADGES = {Method.COUNTED.value: "c", Method.BOUND.value: "b"}
 """Letters for methods; without one a quantity is measured."""
 _IN_NAME = {"{sample}/s": ", samples/s", "{token}/s": ", tokens/s"}
 """Units that a table has behind the names, as they would widen each of its columns."""
+_BEFORE = {"maximum": "maximum ", "phases, mean": "phase: "}
+"""What stands before the names of a group where it has no heading."""
 _LEAST, _MOST = 0.1, 10.0
 """Ratios between which a change is told in per cent."""
 
@@ -246,7 +249,9 @@ def quantity_table(
                 marks[len(made), len(cells)] = word or CHANGED
         methods = _methods(row)
         letters = "/".join(BADGES[each] for each in methods if each in BADGES) if badges else ""
-        name = f"{name_of(row)}{_IN_NAME.get(row.unit, '')}"
+        # The name alone could be another's.
+        before = _BEFORE.get(row.group, "") if brief and row.name != PEAK_MEMORY else ""
+        name = f"{before}{name_of(row)}{_IN_NAME.get(row.unit, '')}"
         named = f"{name} ({letters})" if letters else name
         made.append((named, *cells, *([] if badges else ["/".join(methods)])))
     kept = [] if badges else [len(labels) + 1]

@@ -30,10 +30,11 @@ from gpuwatch.analysis.summary.identity import device_names, session_title, soun
 from gpuwatch.analysis.summary.load import partly_sampled, sampled
 from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.analysis.summary.requested import Requested
-from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.analysis.summary.summary import DeviceSummary, Summary
 from gpuwatch.analysis.summary.training import NAMES, lost
 from gpuwatch.core import units
-from gpuwatch.core.models import mapping
+from gpuwatch.core.metrics import CATALOGUE, Kind
+from gpuwatch.core.models import mapping, number
 from gpuwatch.core.text import clean, shell
 from gpuwatch.report.document import efficiency, reasons
 from gpuwatch.report.document.blocks import Document, Section, Sentence, Table
@@ -41,6 +42,15 @@ from gpuwatch.report.document.origin import started
 from gpuwatch.report.document.quantities import quantity_table
 from gpuwatch.session.reading.status import State
 
+_CPU, _ENERGY = ("mean", "hw.cpu.utilization"), ("over the window", "hw.gpu.energy")
+_OWN_CPU = (
+    ("start-up and time", "CPU time, user"),
+    ("start-up and time", "CPU time, system"),
+    ("over the window", "process.cpu.time"),
+)
+_OWN_MEMORY = ("maximum", "process.memory.usage")
+_WITHOUT_STEPS = (*_OWN_CPU, _OWN_MEMORY, _ENERGY)
+"""Rows of runs without steps alone."""
 _UNSTEADY = (("steps", "step time, median"), ("steps", "step time, mean"))
 _FIRST = (
     ("steps", STEADY),
@@ -49,6 +59,8 @@ _FIRST = (
     ("steps", THROUGHPUT),
     ("steps", ALL_STEPS),
     ("start-up and time", "elapsed"),
+    *_OWN_CPU,
+    _OWN_MEMORY,
     *((TRAINING, name_of(key, STEP)) for key in NAMES),
     ("mean", "gpuwatch.flop.rate"),
     ("efficiency", MFU),
@@ -57,12 +69,22 @@ _FIRST = (
     ("maximum", PEAK_MEMORY),
     ("mean", "hw.gpu.power"),
     ("efficiency", "energy per step"),
-    ("mean", "hw.cpu.utilization"),
+    _ENERGY,
+    _CPU,
 )
 """Groups and names of the rows of the brief table; median and mean in place of the judged step
 times where a session has none."""
 _OF_PEAK = ("hw.gpu.memory.usage", "process.gpu.memory.usage")
 """Metrics of which the peak of memory is read."""
+_OF_EACH = {
+    "hw.gpu.utilization": "utilization",
+    "hw.gpu.memory.usage": "memory",
+    "hw.gpu.memory.bandwidth": "bandwidth",
+    "hw.gpu.power": "power",
+    "hw.gpu.temperature": "temperature",
+    "hw.gpu.energy": "energy",
+}
+"""Metrics in the table of all GPUs, and what they are called there."""
 
 
 _LEAST_REST = 0.005
@@ -163,6 +185,7 @@ def short(
         again = f"kernels {shell(session.path)}"
         bounds.append(f"next: {verdict.hint.replace('kernels SESSION', again)}")
     shown = {row.name for row in main_rows(compared)}
+    shown |= {*_OF_EACH} if _each_gpu(compared) else set()
     if PEAK_MEMORY in shown:
         shown |= {*_OF_PEAK}
     elsewhere = partly_sampled([session])  # of rows that are not here, too
@@ -189,9 +212,8 @@ def short(
     over = f"over {took}" if session.window.kind == "timed steps" else "over the whole run"
     if session.steps.count and session.window.kind != "timed steps":
         over = ""  # the samples' figures are of the whole run, those of the steps are not
-    tables = [
-        replace(each, head=(over, *each.head[1:])) for each in figures if isinstance(each, Table)
-    ]
+    tables = [each for each in figures if isinstance(each, Table)]
+    tables[:1] = [replace(each, head=(over, *each.head[1:])) for each in tables[:1]]
     sections = tuple(each for each in (before, after, Section("", tables), *others) if each.items)
     return Document(session.label, sections=sections)
 
@@ -199,20 +221,49 @@ def short(
 def brief(compared: Comparison, columns: Sequence[str]) -> Section:
     """The outcome and the main figures of each session, in a few lines."""
     ends = [Sentence("", each) for each in _ends(compared, columns) if each]
-    if not (first := main_rows(compared)):
-        return Section("", ends)
-    table = quantity_table(first, columns, compared.baseline, brief=True)
-    return Section("", [*ends, table])
+    first = main_rows(compared)
+    tables = [quantity_table(first, columns, compared.baseline, brief=True)] if first else []
+    return Section("", [*ends, *tables, *_each_gpu(compared)])
+
+
+def _each_gpu(compared: Comparison) -> list[Table]:
+    """Of a single session a line for each GPU of a machine, or of a run on several; without columns
+    that none of them has."""
+    session = compared.sessions[0]
+    gpus, machine = used_gpus(session), session.workload.get("kind") == "machine"
+    if len(compared.sessions) > 1 or not gpus or not (machine or len(gpus) > 1):
+        return []
+    columns = [("", *(gpu.id for gpu in gpus))]
+    columns += [(word, *(_of_gpu(gpu, name) for gpu in gpus)) for name, word in _OF_EACH.items()]
+    head, *rows = zip(*(each for each in columns if {*each[1:]} != {units.UNKNOWN}), strict=True)
+    return [Table(head, tuple(rows))] if head[1:] else []
+
+
+def _of_gpu(gpu: DeviceSummary, name: str) -> str:
+    """The mean, of energy the total; memory of all that there is."""
+    if (of := gpu.metrics.get(name)) is None:
+        return units.UNKNOWN
+    value = of.max if CATALOGUE[name].kind is Kind.COUNTER else of.mean
+    if value is not None and of.unit == "By":
+        return units.memory_usage(value, number(gpu.attributes.get("memory.total")))
+    return units.quantity(value, of.unit)
 
 
 def main_rows(compared: Comparison) -> list[ComparisonRow]:
     """The rows of the main figures."""
     by_name = {(row.group, row.name): row for row in compared.rows}
+    left_out = {at for at in _WITHOUT_STEPS if any(e.steps.count for e in compared.sessions)}
+    if _each_gpu(compared):
+        left_out |= {at for at in _FIRST if at[1] in _OF_EACH}
     shown = {
         at: by_name[at]
         for at in _FIRST
-        if at in by_name and any(sampled(each, at[1]) for each in compared.sessions)
+        if at in by_name.keys() - left_out and any(sampled(e, at[1]) for e in compared.sessions)
     }
+    if _OWN_CPU[0] in shown:
+        shown.pop(_OWN_CPU[-1], None)
+    if any(at in shown for at in _OWN_CPU):  # that of the machine would be read as the run's
+        shown.pop(_CPU, None)
     steady = shown.get(("steps", STEADY))
     # A run that failed or was never steady has no typical step. Where only one has, what all have
     # is told instead.
