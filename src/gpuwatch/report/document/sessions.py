@@ -229,9 +229,11 @@ def brief(compared: Comparison, columns: Sequence[str]) -> Section:
 def _each_gpu(compared: Comparison) -> list[Table]:
     """Of a single session a line for each GPU of a machine, or of a run on several; without columns
     that none of them has."""
-    session = compared.sessions[0]
-    gpus, machine = used_gpus(session), session.workload.get("kind") == "machine"
-    if len(compared.sessions) > 1 or not gpus or not (machine or len(gpus) > 1):
+    if len(compared.sessions) != 1:
+        return []
+    (session,) = compared.sessions
+    gpus = used_gpus(session)
+    if not gpus or (len(gpus) == 1 and session.workload.get("kind") != "machine"):
         return []
     columns = [("", *(gpu.id for gpu in gpus))]
     columns += [(word, *(_of_gpu(gpu, name) for gpu in gpus)) for name, word in _OF_EACH.items()]
