@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     else:
         result = read_study(folder, **options)
     result = with_costs(result, prices(arguments.price, result))
-    look = terminal.columns(), out is None and terminal.colours()
+    look = terminal.columns(), not (out or arguments.plain) and terminal.colours()
     if arguments.format in (None, "table") and not arguments.all:
         from gpuwatch.report.document.study import verdict_first
         from gpuwatch.report.text import as_text
