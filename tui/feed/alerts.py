@@ -16,7 +16,7 @@ from gpuwatch.tui.feed.snapshot import Alert, DeviceNow
 ALERT_EVENTS = (
     *("throttle", "ecc", "xid", "gpu-lost", "gpu-back"),
     *("nvml-lost", "nvml-back", "gpm-lost", "gpm-back", "dcgm-lost", "dcgm-back"),
-    *("processes-lost", "processes-back"),
+    *("processes-lost", "processes-back", "loss"),
 )
 """Kinds of events that warnings are made from."""
 _COUNTER_SOURCES = ("nvml", "gpm", "dcgm", "processes")
@@ -110,10 +110,12 @@ def alerts_of(
             throttling.append(_on_gpus("clocks", (id_,), text))
         lost_counters += [_on_gpus(kind, (id_,), why) for kind, why in events.lost_counters(id_)]
     lost_counters += [Alert(kind, "", text) for kind, text in events.lost_counters(None)]
+    event, _ = events.of("loss", None)
+    past = [] if event is None else [Alert("loss", str(event.n), clean(event.text))]
     checks = [replace(alert, text=clean(alert.text)) for alert in findings]
     others = [_on_gpus("shared", ids, text) for ids, text in shared]
     found = _alike((*errors, *full, *others, *throttling, *lost_counters))
-    return (*lost, *found, *(() if live and lost else checks))
+    return (*lost, *found, *past, *(() if live and lost else checks))
 
 
 def _alike(alerts: Sequence[Alert]) -> Iterable[Alert]:

@@ -370,6 +370,19 @@ def test_lines_without_a_number_tell_scores_beside_the_hook_alone(run: Run) -> N
         assert [(row.step, row.loss) for row in reader.steps()] == [(1, (4.5,)), (2, (2.25,))]
 
 
+def test_a_printed_loss_that_is_not_finite_is_never_left_out(run: Run) -> None:
+    run.begin("a")
+    run.look(1)
+    for last, losses in (3, "9 nan 8 7"), (6, "6 5"), (9, "4 inf"):
+        run.printed("".join(f"step {last} loss {loss}\n" for loss in losses.split()), last)
+        run.steps("a", last, 1.0, 1.0, 1.0)
+        run.look(last)
+    with run.end(10) as reader:
+        losses = [f"{row.loss}" for row in reader.steps()]
+        assert losses == ["(nan, nan, 7.0)", "(5.0,)", "(4.0, inf, inf)"]
+        assert ("loss", "the loss was not finite at steps 1 to 2") in events(reader)
+
+
 def test_lines_without_a_number_are_no_steps_where_the_hook_tells_none(run: Run) -> None:
     run.begin("a")
     run.look(1)

@@ -175,6 +175,27 @@ def test_a_loss_that_is_no_number_any_more_is_a_warning(tmp_path: Path) -> None:
     assert alert.text == "the loss is nan (since step 12 or before)"
 
 
+def test_a_loss_that_is_a_number_again_is_a_warning_and_a_note(tmp_path: Path) -> None:
+    steps = told(1)
+    for n in (4, 11, 12, 13):
+        steps[n]["loss"] = math.nan
+    path = tmp_path / "a.gpuwatch"
+    (alert,) = snapshot(path, steps).alerts
+    assert alert.text == "the loss was not finite at steps 12 to 14"
+    with SessionReader(path) as reader:
+        notes = " ".join(summarise(reader).notes)
+    assert "the loss was not finite at step 5 (" in notes and alert.text in notes
+
+
+def test_a_loss_that_is_now_and_then_no_number_gives_few_events(tmp_path: Path) -> None:
+    steps = [
+        {**line, "step": n, "loss": math.nan if n % 2 else 1.0} for n, line in enumerate(told(3))
+    ]
+    with SessionReader(sessions.record(tmp_path / "a.gpuwatch", steps=steps)) as reader:
+        texts = [row.text for row in reader.events() if row.kind == "loss"]
+    assert len(texts) == 20 and texts[-1].endswith("at step 39; later ones are not told")
+
+
 def test_at_a_moment_after_the_last_step_there_is_no_rate() -> None:
     path = Path(__file__).parents[2] / "data" / "h200" / "train.gpuwatch"
     with SessionReader(path) as reader:

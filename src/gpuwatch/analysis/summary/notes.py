@@ -18,7 +18,7 @@ _MATTER = """
     clock-stepped gpu-lost gpu-back xid ecc nvml-lost nvml-back gpm-lost gpm-back
     dcgm-lost dcgm-back processes-lost processes-back memory-contradiction resumed storage
     malformed-step several-writers progress-lines left-behind run-lost run-back run-paused
-    run-unpaused hook
+    run-unpaused hook loss
 """
 """Kinds of events that matter."""
 _SENTENCES = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -27,6 +28,8 @@ from gpuwatch.session.writing import statements
 from gpuwatch.session.writing.statements import Row, event, fact, meta
 
 _MOST_COMPLAINTS = 20
+_MOST_NOT_FINITE = 20
+"""How often it is told that the loss was not finite."""
 _MOST_FACTS = 200
 _LONGEST_UUID = 80
 _EPOCH_NS = 1_000_000_000
@@ -79,6 +82,9 @@ class Intake:
         self._complaints = 0
         self._lost = self._lost_reported = 0
         self._last_epoch = -_EPOCH_NS
+        self._not_finite: tuple[int, int] | None = None
+        """The first and the last step whose loss is not finite, while the newest one is not."""
+        self._told_not_finite = 0
         self._run: dict[str, JSON] = dict(known.get("run") or {})
         self._profile: dict[str, JSON] = dict(known.get("profile") or {})
         self._late_epoch: list[Row] = []
@@ -286,7 +292,8 @@ class Intake:
             return step
         del self._scores[: len(due)]
         last = due[-1]
-        return replace(step, loss=step.loss or last.loss, acc1=last.acc1, acc5=last.acc5)
+        losses = step.loss or _spread([each.loss[-1] for each in due if each.loss], step.count)
+        return replace(step, loss=losses, acc1=last.acc1, acc5=last.acc5)
 
     def several(self, t: int, reason: str) -> list[Row]:
         """Rows that say, once, that the steps are not those of one training loop."""
@@ -328,8 +335,26 @@ class Intake:
         changed, self._step_ends = ends != self._step_ends, ends
         return t, seconds, [meta("step_ends", ends)] if changed else []
 
+    def _look_at_loss(self, t: int, step: Step) -> list[Row]:
+        """An event once the loss is finite again; that it is not yet, its last value tells."""
+        rows: list[Row] = []
+        losses = step.loss or ()
+        for at, loss in enumerate(losses, step.step + 1 - len(losses)):
+            if not math.isfinite(loss):
+                self._not_finite = (self._not_finite or (at,))[0], at
+            elif self._not_finite is not None:
+                (first, last), self._not_finite = self._not_finite, None
+                self._told_not_finite += 1
+                if self._told_not_finite <= _MOST_NOT_FINITE:
+                    steps = f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"
+                    more = self._told_not_finite == _MOST_NOT_FINITE
+                    end = "; later ones are not told" if more else ""
+                    rows.append(event(t, "loss", f"the loss was not finite at {steps}{end}"))
+        return rows
+
     def _step(self, t: int, step: Step) -> list[Row]:
         t, seconds, rows = self._ended(t, step)
+        rows += self._look_at_loss(t, step)
         self.started = True
         self.last_step = step.step
         if step.total_steps is not None and step.total_steps != self._run.get("total_steps"):
@@ -401,6 +426,15 @@ def _several(t: int, reason: str) -> list[Row]:
         meta("several_writers", {"text": reason, "t": t}),
         event(t, "several-writers", reason),
     ]
+
+
+def _spread(told: Sequence[float], count: int) -> tuple[float, ...] | None:
+    """The last loss that was told during ``count`` steps; where one of several is not finite, one
+    for each step, as if told evenly, so that neither it nor the last is left out."""
+    if len(told) < 2 or all(map(math.isfinite, told)):
+        return tuple(told[-1:]) or None
+    each = [told[k * len(told) // count : -(-(k + 1) * len(told) // count)] for k in range(count)]
+    return tuple(next((x for x in some if not math.isfinite(x)), some[-1]) for some in each)
 
 
 def _neighbours(before: Step, step: Step) -> bool:
