@@ -72,6 +72,26 @@ def test_a_living_recorder_is_running() -> None:
     assert status({"recorder": me()}, PATH).state is State.RUNNING
 
 
+def test_a_living_recorder_that_writes_nothing_on_a_full_disk_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.gpuwatch"
+    path.touch()
+
+    def warning(free: int, **meta: Any) -> str:
+        disk = os.statvfs_result((4096, 4096, 9000, free, free, 0, 0, 0, 0, 255))
+        monkeypatch.setattr(os, "statvfs", lambda _folder: disk)
+        found = status({"recorder": me(), **meta}, path)
+        assert found.state is State.RUNNING and found.live and found.warning in found.text
+        return found.warning
+
+    assert warning(4) == "", "it was written just now"
+    os.utime(path, (time.time() - 60, time.time() - 60))
+    full = f"nothing can be recorded: the disk of {tmp_path} is full; free some space"
+    assert warning(4) == full
+    assert warning(8000) == "" and warning(4, interval_seconds=30) == ""
+
+
 def test_a_dead_recorder_with_a_living_workload_says_how_to_take_it_up() -> None:
     found = status({"recorder": dead(), "handle": {"holder": me()}}, PATH)
     assert found.state is State.LOST

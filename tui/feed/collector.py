@@ -282,6 +282,8 @@ class Collector:
         alerts = self._checks.warnings(devices, t, live=state.live, processes=processes)
         if state.live and self._current is None and runs_here(self.meta):
             alerts = tuple(self._named(alert, processes, t) for alert in alerts)
+        if state.warning:
+            alerts = (Alert("disk", "", state.warning), *alerts)
         if lost := self._steps.lost:
             alerts = (Alert("loss", "", lost), *alerts)
         metric = view.metric or (LOSS if self._steps.losses.seen and view.gauges else None)

@@ -5,6 +5,7 @@ Nothing is drawn and no key is read, so that it works with pipes and screen read
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -258,7 +259,7 @@ def devices(interval: float = INTERVAL_SECONDS, *, say: Say = print_line) -> int
 
 def _follow_run(path: Path, interval: float, say: Say) -> Snapshot | None:
     """Print one run until its end; returns the last snapshot, ``None`` if it is unreadable."""
-    due = 0.0
+    said = -math.inf
     before: Snapshot | None = None
     for snapshot in snapshots(path, min(_REFRESH_SECONDS, interval)):
         if isinstance(snapshot, Unreadable):
@@ -273,8 +274,8 @@ def _follow_run(path: Path, interval: float, say: Say) -> Snapshot | None:
             say(line)
         ended = not snapshot.status.live
         changed = before is None or before.status.state is not snapshot.status.state
-        if ended or changed or time.monotonic() >= due:
-            due = time.monotonic() + interval
+        if ended or changed or time.monotonic() >= said + pause(snapshot, interval):
+            said = time.monotonic()
             say(status_line(snapshot))
         if changed and not ended and snapshot.status.state in (State.LOST, State.UNKNOWN):
             say(clean(snapshot.status.text))
@@ -283,6 +284,11 @@ def _follow_run(path: Path, interval: float, say: Say) -> Snapshot | None:
     for line in end_lines(before):
         say(line)
     return before
+
+
+def pause(snapshot: Snapshot, interval: float) -> float:
+    """Seconds between two lines: while nothing is recorded, they differ in little."""
+    return interval if snapshot.silent_seconds is None else max(interval, INTERVAL_SECONDS)
 
 
 def _whole(reader: SessionReader) -> Snapshot:

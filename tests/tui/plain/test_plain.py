@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpuwatch.analysis.summary.listing import listing
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.errors import NotASession
 from gpuwatch.core.units import quantity
@@ -23,6 +25,7 @@ from tests.terminal import Pty, surroundings
 from ..conftest import ROOT
 from ..hostile import EVERYTHING, fields, not_shown, poison
 from ..sessions import finished
+from ..snapshots_of import snapshot_of
 from ..test_imports import loaded_by
 
 pytestmark = pytest.mark.usefixtures("programs")
@@ -129,6 +132,22 @@ def test_hostile_text_is_told_as_text(session: Make) -> None:
     lines = replayed(poison(session(**fields(EVERYTHING)), EVERYTHING), 30)
     assert not not_shown("".join(lines))
     assert all("\n" not in line for line in lines)
+
+
+def test_where_nothing_can_be_recorded_a_warning_says_why_and_lines_are_few(
+    session: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = session()
+    os.utime(path, (0, 0))
+    disk = os.statvfs_result((4096, 4096, 9000, 4, 4, 0, 0, 0, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _folder: disk)
+    found = snapshot_of(path)
+    text = f"nothing can be recorded: the disk of {path.parent} is full; free some space"
+    assert warning_lines(found.alerts, ())[0] == f"warning: {text}"
+    assert plain.pause(found, 1.0) == plain.INTERVAL_SECONDS and plain.pause(found, 60.0) == 60.0
+    assert plain.pause(replace(found, silent_seconds=None), 1.0) == 1.0
+    with SessionReader(path) as reader:
+        assert listing(reader).failure == text
 
 
 def test_what_is_no_session_is_an_error(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.text import clean
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.reading.status import status
+from gpuwatch.session.reading.status import State, status
 from gpuwatch.session.rows import DeviceRow
 from gpuwatch.session.study.plan import PlannedRun, read
 
@@ -165,6 +165,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
         status_text=state.text,
         reason=reason,
         failure=failure_of(meta, state, reason)
+        or (state.text if state.state is State.LOST else state.warning)
         or ("" if math.isfinite(loss) else "the loss is no finite number"),
         workload=str(workload.get("name", "")),
         command=command_of(workload),

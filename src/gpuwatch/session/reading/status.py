@@ -5,6 +5,7 @@ The file never says "running": a killed recorder could not correct it.
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.processes import ProcessId
 from gpuwatch.core.text import to_paste
 from gpuwatch.core.typed import typed
@@ -25,6 +26,8 @@ from gpuwatch.session.reading.parsed import json_of
 
 SILENT_SECONDS = 10.0
 """A session recorded elsewhere counts as lost if it was not written for this long."""
+_LEAST_FREE = 16 << 20
+"""Free bytes of a disk below which what waits in memory may have no room."""
 
 
 class State(str, Enum):
@@ -51,6 +54,8 @@ class Status:
     """The workload's exit code, 128 + N after signal N; ``None`` while unknown."""
     live: bool = False
     """A recorder is writing it, so more may come."""
+    warning: str = ""
+    """Why a recorder that lives cannot write; also at the end of ``text``."""
 
 
 _RUNNING = Status(State.RUNNING, "running", live=True)
@@ -84,7 +89,9 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
     if recorder is not None and alive is None:
         return _elsewhere(path, recorder.place)
     if alive:
-        return _LIVE.get(str(mapping(meta.get("run_state")).get("state")), _RUNNING)
+        state = _LIVE.get(str(mapping(meta.get("run_state")).get("state")), _RUNNING)
+        full = _full(path, number(meta.get("interval_seconds")) or 0.0)
+        return replace(state, text=f"{state.text}; {full}", warning=full) if full else state
     if goes_on_alone(meta):
         return Status(
             State.LOST,
@@ -99,6 +106,19 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
             "reads what is left of it",
         )
     return Status(State.LOST, "the recorder died")
+
+
+def _full(path: Path, interval: float) -> str:
+    """That the disk is full, where nothing was written for a while; else empty."""
+    try:
+        silent = time.time() - path.stat().st_mtime
+        disk = os.statvfs(path.parent)
+    except OSError:
+        return ""
+    room = disk.f_bavail * disk.f_frsize >= _LEAST_FREE
+    if room or silent <= max(SILENT_SECONDS, 4 * interval):
+        return ""
+    return f"nothing can be recorded: the disk of {path.parent} is full; free some space"
 
 
 def _placed(meta: Mapping[str, JSON], path: Path, placement: Placement) -> Status:
