@@ -14,13 +14,14 @@ from gpuwatch.session.study.study_folder import STUDY_ENDED, not_run, sessions_i
 
 
 def exit_code(folder: Path) -> int:
-    """The exit code of a study that is over: the highest of its runs."""
+    """The exit code of a study: the highest of its runs; one that goes on has none."""
     known = {STUDY_ENDED, *GIVEN_UP}
     missing = [run_ for run_ in not_run(folder) if run_.problems[0].code not in known]
     code = ExitCode.NOT_AVAILABLE if missing else ExitCode.DONE
     for path in sessions_in(folder):
         meta = read_meta(path)
-        if status(meta, path).state not in (State.FINISHED, State.STOPPED):
+        state = status(meta, path)
+        if not state.live and state.state not in (State.FINISHED, State.STOPPED):
             failed = mapping(meta.get("result")).get("launcher_failed")
             reason = ExitCode.NOT_AVAILABLE if failed else exit_code_of(mapping(meta.get("error")))
             code = max(code, reason)

@@ -9,11 +9,13 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpuwatch.analysis.summary.listing import listing
 from gpuwatch.analysis.summary.summary import summarise
+from gpuwatch.cli import main
 from gpuwatch.core.errors import NotASession
 from gpuwatch.core.units import quantity
 from gpuwatch.session.reading.reader import SessionReader
@@ -148,6 +150,13 @@ def test_where_nothing_can_be_recorded_a_warning_says_why_and_lines_are_few(
     assert plain.pause(replace(found, silent_seconds=None), 1.0) == 1.0
     with SessionReader(path) as reader:
         assert listing(reader).failure == text
+
+
+@pytest.mark.parametrize(("meta", "code"), [(finished(), 0), (finished(3), 1), ({}, 1)])
+def test_who_watches_a_run_to_its_end_has_its_exit_code(
+    session: Make, meta: dict[str, Any], code: int
+) -> None:
+    assert main(["attach", "--plain", str(session(meta=meta, alive=False))]) == code
 
 
 def test_what_is_no_session_is_an_error(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from gpuwatch.cli.options import screen_options
 from gpuwatch.cli.say import say
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
-from gpuwatch.core.errors import UsageError
+from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.text import shell, to_paste
 
 if TYPE_CHECKING:
@@ -76,7 +76,12 @@ def _watch(arguments: argparse.Namespace, refresh: float) -> int:
     follow = session is None and arguments.on is None
     if not arguments.plain:
         terminal.require(to_paste("attach --plain", path))
-    return screen_options.watch(arguments, path, refresh, follow=follow)
+    shown = screen_options.watch(arguments, path, refresh, follow=follow)
+    from gpuwatch.cli.study_result import exit_code
+    from gpuwatch.session.study.progress import recorder_alive
+
+    over = shown == ExitCode.DONE and not recorder_alive(path.parent)
+    return exit_code(path.parent) if over else shown
 
 
 def watched(session: str | None) -> Path:
