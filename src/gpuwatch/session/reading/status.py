@@ -16,7 +16,7 @@ from pathlib import Path
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.processes import ProcessId
-from gpuwatch.core.text import to_paste
+from gpuwatch.core.text import clean, to_paste
 from gpuwatch.core.typed import typed
 from gpuwatch.session import in_part
 from gpuwatch.session.placement import JobState, Placement
@@ -118,7 +118,7 @@ def _full(path: Path, interval: float) -> str:
     room = disk.f_bavail * disk.f_frsize >= _LEAST_FREE
     if room or silent <= max(SILENT_SECONDS, 4 * interval):
         return ""
-    return f"nothing can be recorded: the disk of {path.parent} is full; free some space"
+    return f"nothing can be recorded: the disk of {clean(path.parent)} is full; free some space"
 
 
 def _placed(meta: Mapping[str, JSON], path: Path, placement: Placement) -> Status:
