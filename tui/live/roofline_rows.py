@@ -1,7 +1,8 @@
 """The roofline as rows of text: FLOP/s over FLOP per byte, both logarithmic.
 
 The roof of the run's data type is heavy; where that is not known, all are light. A filled mark
-is the last minute, an open one all timed steps. Every mark and line has a label.
+is the last minute, an open one all timed steps; a triangle is at most there. Every
+mark and line has a label.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, P
 from gpuwatch.analysis.hardware.program import IMPORTED, MACHINE
 from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import percent, quantity, scale_label, si, si_parts
+from gpuwatch.core.units import bounded, percent, scale_label, si, si_parts
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.live.rows import Options, event_rows
 from gpuwatch.tui.widgets.gauge_rows import longest_fitting
@@ -24,6 +24,7 @@ from gpuwatch.tui.widgets.head_rows import title_row
 from gpuwatch.tui.widgets.line import Line, filled, fit, marked_rows, wrap
 
 LIVE, STEADY = "●", "◇"
+_AT_MOST = {LIVE: "▼", STEADY: "▽"}
 _LEFT = 7
 """Columns of the scale of FLOP/s."""
 _LABELS = {True: 34, False: 24}
@@ -90,13 +91,14 @@ def roofline_rows(snapshot: Snapshot, options: Options, width: int, height: int)
     if snapshot.status.live:
         points.append((LIVE, "last minute", minute))
     points.append((STEADY, snapshot.roofline.period, steady))
-    rows += [_legend(mark, name, roofline, width) for mark, name, roofline in points]
+    marked = [(_mark(mark, roofline), name, roofline) for mark, name, roofline in points]
+    rows += [_legend(mark, name, roofline, width) for mark, name, roofline in marked]
     told = event_rows(snapshot, options, width, 2) if options.message else ()
     foot = [*_verdict(main, width), *told]
     space = height - len(rows) - len(foot)
     if space >= 5:
         drawn = [
-            (mark, roofline.points[0]) for mark, _, roofline in reversed(points) if roofline.points
+            (mark, roofline.points[0]) for mark, _, roofline in reversed(marked) if roofline.points
         ]
         rows += _plot(main, drawn, width, space)
     return filled([*rows, *foot], width, height)
@@ -106,19 +108,22 @@ def _message(text: str, width: int) -> list[Line]:
     return [Line(width).add(f" {line}", "muted") for line in wrap(text, width - 2, 3)]
 
 
+def _mark(mark: str, roofline: Roofline) -> str:
+    return _AT_MOST[mark] if roofline.points and roofline.points[0].bound else mark
+
+
 def _legend(mark: str, name: str, roofline: Roofline, width: int) -> Line:
     row = Line(width).add(f" {mark} ", "flops").add(name, "strong").add("  ")
     if not roofline.points:
         return row.add(fit(clean(roofline.reason or "no point"), row.left), "muted")
     point = roofline.points[0]
-    most = "≤" if point.method is Method.BOUND else ""
-    intensity, rate = quantity(point.intensity, "FLOP/By"), si(point.rate, "FLOP/s")
-    row.add(f"{most}{intensity}  {most}{rate}", "strong")
+    row.add(point.place.replace(", ", "  "), "strong")
     method = f"  {point.method.value}"
     details = f"{method}, {_BYTES.get(point.bytes_kind, point.bytes_kind)}"
     ceiling = roofline.ceilings.get(roofline.data_type or "")
     share = roofline.share_of_roof(point) or (
-        ceiling and f"{percent(point.rate / ceiling.value)} of {clean(ceiling.text)}"
+        ceiling
+        and f"{bounded(percent(point.rate / ceiling.value), point.bound)} of {clean(ceiling.text)}"
     )
     short = (share or "").partition(", ")[0]
     texts = (f"{details}; {share}", f"{method}; {short}") if share else ()

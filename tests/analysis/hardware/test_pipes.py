@@ -107,6 +107,7 @@ def test_a_run_without_a_count_has_it_in_show_json_and_roofline(tmp_path: Path) 
     (point,) = found.efficiency.roofline.points
     assert point.method is Method.BOUND and point.intensity == pytest.approx(321.1, rel=1e-3)
     assert found.efficiency.roofline.verdict.bound == "unknown"
+    assert told["intensity"].startswith("at most 321 FLOP/B bound, by executed FLOP at most")
     assert "bound; executed FLOP at most" in roofline_text([found.efficiency.roofline])
     rows = compare([found, found]).rows
     assert all(row.unit != "FLOP/By" for row in rows), "of two bounds there is no ratio"

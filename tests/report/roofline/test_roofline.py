@@ -86,6 +86,21 @@ def test_the_picture_names_bytes_and_methods_in_words() -> None:
     assert "triangle: algorithmic bytes" in words and "bfloat16: measured product" in words
 
 
+def test_a_point_that_a_run_is_at_most_at_is_drawn_as_a_bound() -> None:
+    """Beside a counted one, whose mark and words stay its own."""
+    both = [roofline(most_executed=8e14, measured_bytes=1e12), roofline(label="counted")]
+    found = " ".join(text(both).split())
+    assert "▽1 resnet50 (bare): ≤800 FLOP/B, ≤800 TFLOP/s, bound; executed" in found
+    assert "●2 counted: 100 FLOP/B" in found
+    root = ElementTree.fromstring(svg(both) or "")
+    drawn = [each.get("class") for each in root if (each.get("class") or "").startswith("point")]
+    assert drawn == ["point open", "point", "point"]
+    words = [each.text or "" for each in root.iter() if each.tag.endswith("}text")]
+    assert "1 at most, by measured bytes" in words and "2 by measured bytes" in words
+    assert any(each.startswith("open triangle: executed FLOP at most") for each in words)
+    assert any(each.startswith("circle: measured bytes") for each in words)
+
+
 def test_points_stand_where_the_scales_say() -> None:
     root = ElementTree.fromstring(svg([roofline(flop=1e12, measured_bytes=1e11)]) or "")
     space = "{http://www.w3.org/2000/svg}"

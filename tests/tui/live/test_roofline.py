@@ -49,6 +49,13 @@ def test_a_run_that_is_not_counted_has_the_reason_in_place_of_a_point(session: M
     assert "3.35 TB/s data-sheet peak" in shown
 
 
+def test_a_run_that_the_pipes_bound_is_at_most_at_its_triangles(session: Make) -> None:
+    given = {"count": False, "known_card": True, "pipes": True, "bandwidth_measured": True}
+    shown = roofline_text(session(**given), (120, 40))
+    assert " ▼ last minute  ≤" in shown and " ▽ timed steps  ≤" in shown
+    assert "; ≤" in shown and "●" not in shown and "◇" not in shown
+
+
 def test_a_run_that_is_over_has_its_timed_steps_alone(session: Make) -> None:
     path = session(known_card=True, meta=finished(), alive=False)
     shown = roofline_text(path)

@@ -6,12 +6,14 @@ import math
 
 from gpuwatch.analysis.hardware.ceilings import Ceiling
 from gpuwatch.analysis.hardware.crosscheck import Clocks
+from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 
 ALGORITHMIC, MEASURED, EXECUTED = "algorithmic", "measured", "executed"
 KINDS = (EXECUTED, MEASURED, ALGORITHMIC)
 """Kinds of bytes, the most trustworthy first."""
+AT_MOST = "at most"
 
 _BYTES = {
     ALGORITHMIC: "algorithmic bytes (operators' inputs and outputs; no caches, no fusion)",
@@ -78,6 +80,21 @@ class Point:
     where the pipes did at most so much."""
     text: str
     """What the bytes are, in words."""
+
+    @property
+    def bound(self) -> str | None:
+        return AT_MOST if self.method is Method.BOUND else None
+
+    @property
+    def mark(self) -> str:
+        """What its mark in a plot shows: the kind of its bytes, or ``at most``."""
+        return self.bound or self.bytes_kind
+
+    @property
+    def place(self) -> str:
+        """``100 FLOP/B, 4.00 TFLOP/s``, each behind ``≤`` where it is at most there."""
+        told = units.quantity(self.intensity, "FLOP/By"), units.si(self.rate, "FLOP/s")
+        return ", ".join(units.bounded(each, self.bound) for each in told)
 
     @property
     def bytes_rate(self) -> float:

@@ -122,7 +122,9 @@ def _mfu(mfu: MeasuredValue, peak: Ceiling | None, flop: str) -> str:
 def _figure(figure: MeasuredValue) -> str:
     if figure.value is None:
         return f"unavailable: {figure.reason}"
-    return f"{units.quantity(figure.value, figure.unit)} {figure.method.value}, by {figure.source}"
+    most = "at most " if figure.method is Method.BOUND else ""
+    told = f"{most}{units.quantity(figure.value, figure.unit)} {figure.method.value}"
+    return f"{told}, by {figure.source}"
 
 
 def _energy(of: Efficiency) -> str:

@@ -333,8 +333,7 @@ def rooflines(of: Rooflines) -> str:
         return "".join(f"<p>{text(each)}</p>" for each in reasons)
     data = base64.b64encode(picture.encode()).decode("ascii")
     points = "; ".join(
-        f"{each.label}: {units.quantity(point.intensity, 'FLOP/By')}, "
-        f"{units.si(point.rate, 'FLOP/s')}, {point.method.value}, {point.text}"
+        f"{each.label}: {point.place}, {point.method.value}, {point.text}"
         for each in of.rooflines
         for point in each.points
     )

@@ -7,9 +7,15 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from gpuwatch.analysis.hardware.points import EXECUTED, KINDS, MEASURED, Point
+from gpuwatch.analysis.hardware.points import (
+    ALGORITHMIC,
+    AT_MOST,
+    EXECUTED,
+    KINDS,
+    MEASURED,
+    Point,
+)
 from gpuwatch.analysis.hardware.roofline import Roofline
-from gpuwatch.core import units
 from gpuwatch.core.text import clean
 from gpuwatch.report.roofline.frame import Frame, Roof, frame_of, tick_label, ticks
 
@@ -21,6 +27,12 @@ _LONGEST = 98
 _SIDE = 9
 """Pixels from a point's centre to the edge of its mark, with a margin."""
 _MOST_RUNS = 12
+_CORNERS = {
+    EXECUTED: ((0, -8), (8, 0), (0, 8), (-8, 0)),
+    ALGORITHMIC: ((0, -7), (7, 6), (-7, 6)),
+    AT_MOST: ((0, 7), (7, -6), (-7, -6)),
+}
+"""Of the marks, from their centre."""
 _PIECES = 100
 Box = tuple[float, float, float, float]
 """Left, top, right and bottom, in pixels."""
@@ -40,18 +52,19 @@ text { fill: #1f2328 } .soft { fill: #59636e }
 .slope { stroke: #0969da; stroke-width: 2.5; fill: none }
 .point { fill: #bc4c00; stroke: #ffffff; stroke-width: 1.5 } .halo { fill: none;
 stroke: #ffffff; stroke-width: 5px; stroke-linejoin: round }
+.point.open { fill: none; stroke: #bc4c00 }
 @media (prefers-color-scheme: dark) {
 svg { background: #0d1117 } text { fill: #f0f6fc } .soft { fill: #9198a1 }
 .grid { stroke: #2a313c } .axis { stroke: #9198a1 } .roof { stroke: #f0f6fc }
 .slope { stroke: #58a6ff } .point { fill: #f0883e; stroke: #0d1117 } .halo { stroke: #0d1117 }
-}"""
+.point.open { stroke: #f0883e } }"""
 
 
 def svg(rooflines: Sequence[Roofline]) -> str | None:
     """The picture; ``None`` if no run has a point, or none a ceiling.
 
     A point's shape shows the kind of its bytes: diamond executed, circle measured, triangle
-    algorithmic.
+    algorithmic; an open triangle that points down is at most there.
     """
     frame = frame_of(rooflines)
     if frame is None:
@@ -114,7 +127,11 @@ def _drawn(frame: Frame) -> list[str]:
         ],
     )
     labels = [
-        _label(room, f"{at} by {point.bytes_kind} bytes", [(x + _SIDE + 2, y + 5)])
+        _label(
+            room,
+            f"{at}{f' {point.bound},' if point.bound else ''} by {point.bytes_kind} bytes",
+            [(x + _SIDE + 2, y + 5)],
+        )
         for at, (point, (x, y)) in enumerate(zip(frame.points, points, strict=True), 1)
     ]
     for flat, (_, y) in zip(frame.flats, flats, strict=True):
@@ -166,29 +183,23 @@ def _label(
 
 def _mark(frame: Frame, point: Point) -> str:
     x, y = _x(frame, point.intensity), _y(frame, point.rate)
-    if point.bytes_kind == MEASURED:
-        shape = f'<circle class="point" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
-    else:
-        offsets = (
-            ((0, -8), (8, 0), (0, 8), (-8, 0))
-            if point.bytes_kind == EXECUTED
-            else ((0, -7), (7, 6), (-7, 6))
-        )
-        corners = " ".join(f"{x + dx:.1f},{y + dy:.1f}" for dx, dy in offsets)
-        shape = f'<polygon class="point" points="{corners}"/>'
-    return shape
+    if point.mark == MEASURED:
+        return f'<circle class="point" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
+    corners = " ".join(f"{x + dx:.1f},{y + dy:.1f}" for dx, dy in _CORNERS[point.mark])
+    kind = "point open" if point.bound else "point"
+    return f'<polygon class="{kind}" points="{corners}"/>'
 
 
 def _below(frame: Frame) -> list[str]:
     """The lines below the plot: what each number stands for."""
-    shape = {EXECUTED: "diamond", MEASURED: "circle"}
+    shape = {EXECUTED: "diamond", MEASURED: "circle", AT_MOST: "open triangle"}
     lines = [
-        f"{at} {clean(point.label, 60)}: {units.quantity(point.intensity, 'FLOP/By')}, "
-        f"{units.si(point.rate, 'FLOP/s')}, {point.method.value}"
+        f"{at} {clean(point.label, 60)}: {point.place}, {point.method.value}"
         for at, point in enumerate(frame.points, 1)
     ]
-    kinds = {point.bytes_kind: point.text for point in frame.points}
-    lines += [f"{shape.get(kind, 'triangle')}: {kinds[kind]}" for kind in KINDS if kind in kinds]
+    kinds = {point.mark: point.text for point in frame.points}
+    shown = (kind for kind in (*KINDS, AT_MOST) if kind in kinds)
+    lines += [f"{shape.get(kind, 'triangle')}: {kinds[kind]}" for kind in shown]
     for roof in (*frame.slopes, *frame.flats):
         if roof.doubt:
             lines.append(clean(f"{roof.label}: {roof.doubt}", 400))

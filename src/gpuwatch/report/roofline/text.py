@@ -5,16 +5,15 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, Point
+from gpuwatch.analysis.hardware.points import ALGORITHMIC, AT_MOST, EXECUTED, MEASURED, Point
 from gpuwatch.analysis.hardware.roofline import Roofline
-from gpuwatch.core import units
 from gpuwatch.core.text import clean
 from gpuwatch.report.roofline.frame import Frame, Roof, frame_of, numbered, tick_label, ticks
 
 _WIDTH, _HEIGHT, _MARGIN = 64, 19, 14
 """Columns and rows of the plot, and columns to its left."""
 _COLUMNS = 80
-_MARKS = {EXECUTED: "◆", MEASURED: "●", ALGORITHMIC: "▲"}
+_MARKS = {EXECUTED: "◆", MEASURED: "●", ALGORITHMIC: "▲", AT_MOST: "▽"}
 
 
 def text(rooflines: Sequence[Roofline]) -> str:
@@ -94,7 +93,7 @@ def _intensity_axis(frame: Frame) -> list[str]:
 def _marked(frame: Frame, at: int) -> tuple[int, int, str]:
     """Row, first column and text of a point's mark."""
     point = frame.points[at - 1]
-    mark = f"{_MARKS[point.bytes_kind]}{at}"
+    mark = f"{_MARKS[point.mark]}{at}"
     column = min(_column(frame, point.intensity), _WIDTH - len(mark))
     return _row(frame, point.rate), column, mark
 
@@ -120,8 +119,7 @@ def _roof(sign: str, roof: Roof) -> list[str]:
 
 def _legend(at: int, point: Point, under: int | None) -> list[str]:
     line = (
-        f"{_MARKS[point.bytes_kind]}{at} {clean(point.label, 200)}: "
-        f"{units.quantity(point.intensity, 'FLOP/By')}, {units.si(point.rate, 'FLOP/s')}, "
+        f"{_MARKS[point.mark]}{at} {clean(point.label, 200)}: {point.place}, "
         f"{point.method.value}; {point.text}"
         + ("" if under is None else f"; in the plot under {under}")
     )
