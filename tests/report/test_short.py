@@ -38,7 +38,7 @@ from tests.analysis.recorded_studies import (
     recorded,
     run,
 )
-from tests.analysis.sessions import CPU, GPU
+from tests.analysis.sessions import CPU, GPU, record
 
 from ..tui.sessions import Script, finished, write
 
@@ -95,6 +95,41 @@ def test_a_run_that_used_none_of_its_gpus_says_so_unless_the_cpu_was_asked_for(
         assert told is (device == "auto")
 
 
+def test_a_short_run_names_the_gpus_of_which_it_is_not_known_whether_it_used_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.gpuwatch"
+    write(path, Script(gpus_unknown=True, meta=finished(), alive=False))
+    assert main(["show", str(path)]) == 0
+    assert "; GPU use not known (NVIDIA H100" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("reason", "doctor"), [("the run was stopped while it was counted", False), ("no ncu", True)]
+)
+def test_without_counters_the_doctor_is_named_where_something_may_lack(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], reason: str, doctor: bool
+) -> None:
+    path = tmp_path / "a.gpuwatch"
+    write(path, Script(meta={**finished(), "counters": {"reason": reason}}, alive=False))
+    assert main(["show", str(path)]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "record it again with --counters" in told
+    assert ("gpuwatch doctor" in told.partition(f"--counters gave nothing: {reason}")[2]) is doctor
+
+
+def test_hints_name_the_session_in_both_views(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gauges = {("gpu0", "hw.gpu.utilization"): 1.0, ("gpu0", "hw.gpu.memory.bandwidth"): 1e11}
+    profiled = {"profile": {"tables": {"kernels": {}}}}
+    path = record(tmp_path / "a.gpuwatch", gauges=gauges, extra=profiled)
+    for flags in ((), ("--all",)):
+        assert main(["show", *flags, str(path)]) == 0
+        told = " ".join(capsys.readouterr().out.split())
+        assert f"`gpuwatch kernels {path}` shows its kernels" in told and "SESSION" not in told
+
+
 def test_one_session_is_shown_by_what_bounds_it_first(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +141,7 @@ def test_one_session_is_shown_by_what_bounds_it_first(
         "Launch- or host-bound: 65 % of the time no kernel ran; neither compute (1.4 %) nor "
         "bandwidth (5.6 %) is full. MFU 1.4 %; step time 31.2 ms, median (mean 37.2 ms); "
         "7.57 J ±4.6 % a step; "
-        "0.0201 EUR."
+        "0.0201 EUR for the run."
     )
     assert identity.startswith("train.py (bare): finished")
     rows = (re.split(" {2,}", line) for line in table.splitlines()[1:])

@@ -240,7 +240,7 @@ def _seconds(request: Request, todo: Sequence[PlannedRun]) -> tuple[float | None
     plan, cells = request.plan, [cell(run) for run in todo]
     if len(request.on) > 1:
         return None, "it runs at several places"
-    known = history(session_lookup.known_sessions(), dict.fromkeys(cells), *request.on)
+    known = history(session_lookup.known_sessions(), cells, *request.on)
     if (longest := plan.settings.duration_seconds) is not None:
         known = KnownTimes(
             {cell: [min(t, longest) for t in times] for cell, times in known.runs.items()},
@@ -251,7 +251,7 @@ def _seconds(request: Request, todo: Sequence[PlannedRun]) -> tuple[float | None
         return seconds + sum(plan.parts[run.part].cool_down for run in todo[1:]), ""
     new = [run for run in todo if cell(run) not in known.runs]
     if not new:
-        return None, "no earlier study of several runs"
+        return None, "no study of several runs among the newest sessions"
     cases = unique(run.workload for run in plan.runs)
     name = f"{case_label(new[0].workload, cases)} in {new[0].environment.label}"
     name += "".join(f" on {place}" for place in request.on)

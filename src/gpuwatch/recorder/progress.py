@@ -39,7 +39,7 @@ class ProgressLines:
     """A program's progress lines."""
 
     program: str
-    """The program, as a reader knows it."""
+    """The program, as a reader knows it; empty: any."""
     figures: str
     """What a line tells, and how exactly: ``the time (in whole ms) and the loss of one step``."""
     read: Callable[[str], Progress | None]
@@ -188,8 +188,8 @@ OWN = {
         read=transformers,
     ),
     "plain": ProgressLines(
-        program="`step 10 loss 0.5`",
-        figures="each tells the loss of a step or a mean",
+        program="",
+        figures="with `loss` and a number, of a step or a mean",
         read=plain,
     ),
 }

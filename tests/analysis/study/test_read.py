@@ -289,6 +289,7 @@ def test_several_runs_of_one_environment_are_not_called_one_without_another(tmp_
         *runs(tmp_path / "c", SECONDS, count=2, start=START + 172800, workload="alexnet"),
     ]
     assert "of one environment alone, so not compared: alexnet" in read_sessions(paths).notes
+    assert "of one session alone, so not compared: alexnet" in read_sessions(paths[:-1]).notes
 
 
 def test_a_run_that_failed_early_stays_with_the_others_of_its_flags(tmp_path: Path) -> None:

@@ -383,6 +383,20 @@ def test_a_printed_loss_that_is_not_finite_is_never_left_out(run: Run) -> None:
         assert ("loss", "the loss was not finite at steps 1 to 2") in events(reader)
 
 
+def test_of_lines_of_no_program_that_is_known_only_what_they_tell_is_said(run: Run) -> None:
+    run.begin("a")
+    run.look(0.6)
+    run.printed("Epoch 1 Iter 5/200: train_loss=0.4\n", 1.0)
+    run.steps("a", 1, 1.0)
+    run.look(1)
+    with run.end(9) as reader:
+        (told,) = [text for kind, text in events(reader) if kind == "progress-lines"]
+    assert told == (
+        "the loss is from lines with `loss` and a number, of a step or a mean; "
+        "each stands where its line was read"
+    )
+
+
 def test_lines_without_a_number_are_no_steps_where_the_hook_tells_none(run: Run) -> None:
     run.begin("a")
     run.look(1)

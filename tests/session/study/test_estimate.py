@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
@@ -81,6 +82,18 @@ def test_of_another_place_count_the_runs_that_were_sent_there(tmp_path: Path) ->
 
 def test_pauses_of_the_history_are_without_the_cool_down_of_their_study(tmp_path: Path) -> None:
     assert list(history(made(tmp_path, 3), [ONE, OTHER]).pauses) == pytest.approx([3.0, 3.0])
+
+
+def test_pauses_are_sought_behind_newer_runs_of_no_study(tmp_path: Path) -> None:
+    paths = made(tmp_path, 3)
+    for at in range(3):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        paths.append(recorded(folder, RUNS[0], 5000 + 100 * at, 10.0))
+    for at, path in enumerate(paths):
+        os.utime(path, (at, at))
+    assert history(paths, [ONE, ONE]).pauses
+    assert not history(paths, [ONE]).pauses, "of one run nobody asks"
 
 
 def test_where_one_run_has_no_history_the_whole_is_not_known(tmp_path: Path) -> None:

@@ -165,9 +165,12 @@ def _notes(
         commands = all(question.workload["kind"] == "command" for question in questions)
         flag = "; --across-commands compares different commands" if commands else ""
         yield f"nothing to compare: {', '.join(names)} are different workloads{flag}"
-    alone = [clean(each.label) for each in questions if not each.contrasts]
+    alone = [each for each in questions if not each.contrasts]
     if compared and plan is None and alone:
-        yield f"of one environment alone, so not compared: {', '.join(alone)}"
+        single = all(len(cell.runs) == 1 for each in alone for cell in each.cells)
+        names = ", ".join(clean(each.label) for each in alone)
+        of = "session" if single else "environment"
+        yield f"of one {of} alone, so not compared: {names}"
     cells = [cell for question in compared for cell in question.cells]
     if cells and all(len(cell.runs) == 1 for cell in cells) and plan_has_no_blocks(plan):
         yield ONE_RUN_EACH

@@ -29,9 +29,10 @@ def unknown_gpus(session: Summary) -> bool:
 
 
 def device_names(session: Summary) -> list[str]:
-    """Product names of the run's GPUs, else of the machine's CPU."""
-    if unknown_gpus(session):
-        return ["GPU not known"]
+    """Product names of the run's GPUs, else of the machine's CPU; where it is not known which GPUs
+    it used, if any, those of all."""
+    if unknown := dict.fromkeys(device.name for device in session.devices if device.used is None):
+        return [f"GPU use not known ({', '.join(unknown)})"]
     gpus = [gpu.name for gpu in used_gpus(session)]
     return gpus or [device.name for device in session.devices if device.kind == "cpu"][:1]
 

@@ -40,11 +40,8 @@ _AS_ASKED = "the program prints step lines itself: they count"
 _MOST_EVENTS = 100_000
 _HINTED = ("install ", "NVreg_RestrictProfilingToAdminUsers")
 """Words of reasons that already include a hint."""
-_COUNTER_HINTS = {
-    True: "run it on an NVIDIA GPU (--device cuda), or without --counters",
-    False: "`gpuwatch doctor` says what ncu lacks; record it again with --counters",
-}
-"""Hints by whether the run used the CPU."""
+_ENDED = ("was stopped", "run ended")
+"""Words of reasons for which ncu lacks nothing."""
 COVERED = 0.9
 """Share of the window below which the steps' own times get a note."""
 _IMPOSSIBLE = 1.5
@@ -218,7 +215,11 @@ def _no_counters(meta: Mapping[str, JSON]) -> list[str]:
         reason = "the run ended before they were read"
     if not reason:
         return []
-    hint = _COUNTER_HINTS[mapping(meta.get("run")).get("device") == "cpu"]
+    hint = "record it again with --counters"
+    if mapping(meta.get("run")).get("device") == "cpu":
+        hint = "run it on an NVIDIA GPU (--device cuda), or without --counters"
+    elif not any(word in str(reason) for word in _ENDED):
+        hint = f"`gpuwatch doctor` says what ncu lacks; {hint}"
     known = any(word in str(reason) for word in _HINTED)
     return [f"--counters gave nothing: {reason}" + ("" if known else f"; {hint}")]
 

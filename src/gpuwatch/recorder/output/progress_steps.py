@@ -80,7 +80,8 @@ class ProgressSteps:
         """Which lines they are, and what a line tells; once one was read."""
         ((name, found),) = (self._formats or {}).items()
         program, figures = (clean(text, _LONGEST) for text in (found.program, found.figures))
-        return f"from lines in the format of {program} ({name}), where {figures}"
+        whose = f"in the format of {program} ({name}), where " if program else ""
+        return f"from lines {whose}{figures}"
 
     def _step(self, progress: Progress) -> Step:
         """A line is about one step; without a time it counts those since the line before."""

@@ -18,6 +18,7 @@ from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
+from gpuwatch.core.text import shell
 
 _ALIKE = 0.01
 """Relative difference below which two peaks are told as one."""
@@ -42,10 +43,15 @@ def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
         ("memory traffic", _traffic(of)),
         ("algorithmic bytes", _rate(of.bytes_rate, of.bytes_shares, cached=True)),
         ("intensity", _figure(of.intensity)),
-        ("verdict", "; ".join((of.roofline.verdict.text, *of.roofline.hints))),
+        ("verdict", hint_of(session, "; ".join((of.roofline.verdict.text, *of.roofline.hints)))),
         ("energy", _energy(of)),
     ]
     return _merged(rows) + [("warning", each) for each in of.warnings]
+
+
+def hint_of(session: Summary, text: str) -> str:
+    """``text`` with the session in its commands."""
+    return text.replace("kernels SESSION", f"kernels {shell(session.path)}")
 
 
 def headline(session: Summary) -> str:

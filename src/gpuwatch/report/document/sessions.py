@@ -165,7 +165,7 @@ def short(
         (f"{{}}{error} a step", of.energy.gpu_per_step.value, "J"),
     ]
     told = [text.format(units.quantity(value, unit)) for text, value, unit in first if value]
-    told += [f"{units.three_figures(paid)} EUR"] if paid and told else []
+    told += [f"{units.three_figures(paid)} EUR for the run"] if paid and told else []
     figures_told = efficiency.sentence("; ".join(told))
     warning = efficiency.sentence(lost(session.training))
     outcome = [each for each in (warning, efficiency.headline(session), figures_told) if each]
@@ -182,8 +182,7 @@ def short(
     verdict = of.roofline.verdict
     bounds = [] if efficiency.headline(session) or not sound(session) else [verdict.text]
     if verdict.hint and sound(session):
-        again = f"kernels {shell(session.path)}"
-        bounds.append(f"next: {verdict.hint.replace('kernels SESSION', again)}")
+        bounds.append(f"next: {efficiency.hint_of(session, verdict.hint)}")
     shown = {row.name for row in main_rows(compared)}
     shown |= {*_OF_EACH} if _each_gpu(compared) else set()
     if PEAK_MEMORY in shown:

@@ -122,7 +122,7 @@ def times_of_study(timings: Iterable[Timing]) -> KnownTimes:
     return KnownTimes(runs, [after.start - before.end for before, after in _neighbours(ordered)])
 
 
-def history(paths: Iterable[Path], cells: Iterable[Cell], place: str | None = None) -> KnownTimes:
+def history(paths: Iterable[Path], cells: Sequence[Cell], place: str | None = None) -> KnownTimes:
     """Durations of ``cells`` from finished sessions on this host, or of studies that were sent to
     ``place``; pauses without the cool-down.
 
@@ -131,7 +131,8 @@ def history(paths: Iterable[Path], cells: Iterable[Cell], place: str | None = No
     runs: dict[Cell, list[float]] = {cell: [] for cell in cells}
     seen: list[Timing] = []
     for path in sorted(dict.fromkeys(paths), key=changed, reverse=True)[:_MOST_FILES]:
-        if all(len(seconds) >= _ENOUGH for seconds in runs.values()):
+        paused = len(cells) < 2 or _neighbours(seen)
+        if paused and all(len(seconds) >= _ENOUGH for seconds in runs.values()):
             break
         earlier = timing(path)
         if earlier is None or not earlier.finished or not _was_at(earlier, place):
@@ -141,7 +142,7 @@ def history(paths: Iterable[Path], cells: Iterable[Cell], place: str | None = No
             runs[earlier.cell].append(earlier.seconds)
     pauses = [
         max(0.0, after.start - before.end - rest)
-        for before, after in _neighbours(sorted(seen, key=lambda timing: timing.start))
+        for before, after in _neighbours(seen)
         if (rest := _cool_down(after)) is not None
     ]
     return KnownTimes({cell: times for cell, times in runs.items() if times}, pauses)
@@ -163,11 +164,11 @@ def about(seconds: float) -> str:
     return f"about {seconds / 3600:.1f} h" if seconds < 36000 else f"about {seconds / 3600:.0f} h"
 
 
-def _neighbours(ordered: Sequence[Timing]) -> list[tuple[Timing, Timing]]:
+def _neighbours(timings: Iterable[Timing]) -> list[tuple[Timing, Timing]]:
     """Pairs of consecutive runs of one study."""
     return [
         (before, after)
-        for before, after in pairwise(ordered)
+        for before, after in pairwise(sorted(timings, key=lambda timing: timing.start))
         if before.path.parent == after.path.parent and after.index == before.index + 1
     ]
 
