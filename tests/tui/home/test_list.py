@@ -44,7 +44,14 @@ LISTED = Listed(
             "new/01", started="2026-01-03T00:00:00+00:00", workload="gcn", step_median_seconds=None
         ),
         *PAIR,
-        entry("old/01", started="2026-01-01T00:00:00+00:00", name="first", tags=("fast",)),
+        entry(
+            "old/01",
+            started="2026-01-01T00:00:00+00:00",
+            name="first",
+            tags=("fast",),
+            failure="CUDA out of memory (tried 20.00 GiB)",
+            status_text="killed (SIGKILL)",
+        ),
         entry(
             "live/01",
             started="2025-01-01T00:00:00+00:00",
@@ -95,6 +102,9 @@ def test_unknown_values_come_last_both_ways() -> None:
         ("study:pair env:bare", ["pair"]),
         ("gcn tag:fast", []),
         ("what:ever", []),
+        ("same docker", ["pair"]),
+        ("memory result:20.00", ["old/01"]),
+        ("sigkill", ["old/01"]),
     ],
 )
 def test_words_and_fields_find_sessions(query: str, found: list[str]) -> None:

@@ -168,9 +168,9 @@ def _notes(
     alone = [each for each in questions if not each.contrasts]
     if compared and plan is None and alone:
         single = all(len(cell.runs) == 1 for each in alone for cell in each.cells)
-        names = ", ".join(clean(each.label) for each in alone)
+        these = ", ".join(clean(each.label) for each in alone)
         of = "session" if single else "environment"
-        yield f"of one {of} alone, so not compared: {names}"
+        yield f"of one {of} alone, so not compared: {these}"
     cells = [cell for question in compared for cell in question.cells]
     if cells and all(len(cell.runs) == 1 for cell in cells) and plan_has_no_blocks(plan):
         yield ONE_RUN_EACH
