@@ -54,6 +54,21 @@ def test_each_run_and_each_file_is_there_where_it_is_asked_for(said) -> None:
     assert killed.endswith(str(KEPT / "killed")) and study.endswith(str(KEPT / "study"))
 
 
+@pytest.mark.parametrize(
+    ("flags", "most", "sessions", "studies"),
+    [((), 5, 5, 2), ((), 9, 9, 3), (("--runs",), 5, 5, 2), (("--find", "train.py"), 2, 2, 2)],
+)
+def test_of_many_the_newest_are_there_where_so_many_are_asked_for(
+    said, flags: tuple[str, ...], most: int, sessions: int, studies: int
+) -> None:
+    def first(*more: object) -> list[str]:
+        return [line.split()[0] for line in said(KEPT, ALONE, *flags, *more)[1:]]
+
+    assert first("-n", most) == first()[:most]
+    told = json.loads("\n".join(said(KEPT, ALONE, *flags, "-n", most, "--format", "json")))
+    assert (len(told["sessions"]), len(told["studies"])) == (sessions, studies)
+
+
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_no_line_is_wider_than_the_terminal_and_the_result_stays(said, columns: int) -> None:
     lines = said(KEPT, ALONE, "--runs", columns=columns)

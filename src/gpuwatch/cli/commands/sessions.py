@@ -34,6 +34,7 @@ from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean, cut, document, shell, to_paste
 from gpuwatch.session.in_part import RunInPart
+from gpuwatch.workloads.options import positive_int
 
 _UNBOUNDED = 10_000
 """Width in columns for a file or a pipe, where nothing is cut."""
@@ -44,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--find", metavar="WORDS", help="those with all of these words, as / on the home screen"
     )
+    parser.add_argument("-n", dest="newest", type=positive_int, metavar="N", help="the newest N")
     parser.add_argument("--runs", action="store_true", help="a line for each run of a study")
     parser.add_argument("--paths", action="store_true", help="with the file of each")
     parser.add_argument("--format", choices=("table", "json"), default="table")
@@ -65,6 +67,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         listing = listed(session_lookup.known_sessions(), session_lookup.waiting_studies())
     if arguments.find:
         listing = _found(listing, arguments.find)
+    if arguments.newest:
+        listing = _newest(listing, arguments.newest, runs=arguments.runs)
     if arguments.format == "json":
         sys.stdout.write(_json(listing))
         return 0
@@ -103,6 +107,25 @@ def _found(listing: Listed, words: str) -> Listed:
     return Listed(tuple(sessions), tuple(each for each in listing.studies if each.path in kept))
 
 
+def _newest(listing: Listed, most: int, *, runs: bool) -> Listed:
+    """What the first ``most`` lines of the table are of."""
+    kept = {*list(_by_line(listing, runs=runs))[:most]}
+    sessions = [row for row in listing.sessions if not kept.isdisjoint((row.path, row.path.parent))]
+    kept |= {row.path.parent for row in sessions}
+    return Listed(tuple(sessions), tuple(each for each in listing.studies if each.path in kept))
+
+
+def _by_line(listing: Listed, *, runs: bool) -> dict[Path, list[ListedSession]]:
+    """The sessions of each line of the table, by the path of its study or session."""
+    waiting = [row.path for row in listing.studies if not row.sessions]
+    studies = {*waiting, *(row.path for row in listing.studies if row.runs and not runs)}
+    lines: dict[Path, list[ListedSession]] = {path: [] for path in waiting}
+    for row in listing.sessions:  # newest first, and so are the studies
+        folder = row.path.parent
+        lines.setdefault(folder if folder in studies else row.path, []).append(row)
+    return lines
+
+
 def _json(listing: Listed) -> str:
     """The JSON document, with one line per session and study."""
 
@@ -121,13 +144,8 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
     ``columns``. ``runs``: a line for each session; ``paths``: with its file, not cut."""
     from gpuwatch.report.tables import table
 
-    waiting = [row for row in listing.studies if not row.sessions]
-    planned = [] if runs else [row for row in listing.studies if row.runs]
-    studies = {row.path: row for row in [*waiting, *planned]}
-    sessions: dict[Path, list[ListedSession]] = {row.path: [] for row in waiting}
-    for row in listing.sessions:  # newest first, and so are the studies
-        folder = row.path.parent
-        sessions.setdefault(folder if folder in studies else row.path, []).append(row)
+    studies = {row.path: row for row in listing.studies}
+    sessions = _by_line(listing, runs=runs)
     rows = [_line(studies.get(path) or of_path[0], of_path) for path, of_path in sessions.items()]
     named = {"started": f"started, {datetime.now().astimezone().tzname()}"}
     head = [name for name in rows[0] if name not in _OPTIONAL or any(row[name] for row in rows)]
