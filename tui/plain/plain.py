@@ -18,6 +18,7 @@ from gpuwatch.core.units import (
     NS,
     binary_parts,
     clock_time,
+    counted,
     digits,
     loss,
     milliseconds,
@@ -46,16 +47,22 @@ def status_line(snapshot: Snapshot) -> str:
     if snapshot.silent_seconds is not None:
         parts.append(f"nothing recorded for {clock_time(snapshot.silent_seconds)}")
     parts += _work(snapshot)
-    known = [(gauge, text) for gauge in snapshot.gauges[1:] if (text := _gauge(gauge))]
+    gpus = [gpu for gpu in snapshot.gpus if gpu.row.used]
+    if any(gpu.row.used is None for gpu in snapshot.gpus):  # any of them may be the run's
+        gpus = list(snapshot.gpus)
+    shown = [f" of GPU {gpu.number}" for gpu in gpus if gpu.row.id == snapshot.selected]
+    whose = shown[0] if shown and len(gpus) > 1 else ""
+    known = [(gauge, text) for gauge in snapshot.gauges[1:] if (text := _gauge(gauge, whose))]
     gauges = [text for _, text in known]
-    gpus = [gpu for gpu in snapshot.gpus if gpu.row.used] or list(snapshot.gpus)
     steps = snapshot.work is not None and snapshot.work.reports
     own, cpus = (
         [device for device in snapshot.devices if device.row.kind == kind]
         for kind in ("workload", "cpu")
     )
-    shown = [*([] if steps else own), *gpus, *cpus]  # without steps else nothing is of the run
-    figures = [*([", ".join(gauges)] if gauges else []), *devices_words(shown)]
+    first = [] if steps else own  # without steps else nothing is of the run
+    figures = [*([", ".join(gauges)] if gauges else []), *devices_words([*first, *gpus, *cpus])]
+    if unused := len(snapshot.gpus) - len(gpus):
+        figures.append(f"{counted(unused, 'GPU')} not of the run")
     if snapshot.means and figures:
         of = known[0][0].period if known else snapshot.means
         if of != snapshot.means and len(figures) > 1:  # too few steps for a sample
@@ -119,13 +126,16 @@ def _work(snapshot: Snapshot) -> list[str]:
     return parts
 
 
-def _gauge(gauge: Gauge) -> str:
+def _gauge(gauge: Gauge, whose: str) -> str:
+    """``whose``: the device that it is of, unless it is counted, for the whole run."""
     reading = gauge.reading
     if reading.value is None or reading.method is Method.UNAVAILABLE:
         return ""
     value = quantity(reading.value, gauge.unit)
     bound = "at most " if reading.method is Method.BOUND else ""
     name = gauge.title.lower().removesuffix("/s").removesuffix(" flop")
+    if reading.method is not Method.COUNTED:
+        name += whose
     return f"{name} {bound}{value} ({reading.method.value})"
 
 
@@ -189,7 +199,7 @@ def watch(
     try:
         while True:
             snapshot = _follow_run(path, interval, say)
-            following = next_run(path, say) if snapshot is not None or follow else None
+            following = next_run(path) if snapshot is not None or follow else None
             if following is None:
                 break
             path = following
@@ -325,15 +335,11 @@ def _newest(news: SimpleQueue[Snapshot | Unreadable]) -> Snapshot | Unreadable:
     return newest
 
 
-def next_run(path: Path, say: Say = lambda text: None) -> Path | None:
+def next_run(path: Path) -> Path | None:
     """Wait for the run after ``path`` to start; ``None``: there is none."""
-    announced = None
     while (runs := upcoming_runs(path)) is not None and goes_on(path.parent):
         if runs.newest is not None:
             return runs.newest
-        if runs.pending is not None and runs.pending != announced:
-            announced = runs.pending
-            say(f"next: {clean(announced.label)}, run {announced.place} of {announced.total}")
         time.sleep(_REFRESH_SECONDS / 2)
     return None
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -122,6 +124,25 @@ def test_an_interval_that_nobody_named_makes_a_page_of_lines(session: Make) -> N
     assert 5 <= len(replayed(session(meta=finished(), alive=False))) <= 40
 
 
+def test_of_several_gpus_it_says_whose_a_figure_is_and_of_unused_ones_how_many(
+    session: Make,
+) -> None:
+    given = {"meta": finished(), "alive": False, "bandwidth_measured": True, "gpus": 3}
+    path = session("all", **given)
+    *_, line = [each for each in replayed(path, 30) if "running" in each]
+    assert "memory bandwidth of GPU 0 " in line and "model of" not in line
+    assert "GPU 2 " in line and "not of the run" not in line
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE device SET used = id = 'gpu1' WHERE kind = 'gpu'")
+    *_, line = [each for each in replayed(path, 30) if "running" in each]
+    assert "memory bandwidth 2" in line and "; GPU 1 " in line and "GPU 0" not in line
+    assert line.endswith("; 2 GPUs not of the run")
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE device SET used = 0 WHERE kind = 'gpu'")
+    *_, line = [each for each in replayed(path, 30) if "running" in each]
+    assert line.endswith("; 3 GPUs not of the run") and "GPU 0" not in line
+
+
 def test_no_mark_stands_for_a_word_and_no_unknown_number_is_told(session: Make) -> None:
     nothing = {"count": False, "power_unavailable": True, "throttled": True}
     lines = replayed(session(meta=finished(1), alive=False, **nothing), 30)
@@ -202,7 +223,8 @@ def test_all_runs_of_a_study_are_told_one_after_the_other(
     process = started("run", "--plain", *twice, "--", *STEPS, "10", "0.05")
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert "steps.py in bare#1, run 1 of 2" in out and "steps.py in bare#2, run 2 of 2" in out
+    assert "steps.py in bare#1, run 1 of 2" in out
+    assert out.count("run 2 of 2") == 1 and "steps.py in bare#2, run 2 of 2" in out
     assert "2 runs: 2 finished" in out
 
 
