@@ -50,7 +50,7 @@ def status_line(snapshot: Snapshot) -> str:
     gpus = [gpu for gpu in snapshot.gpus if gpu.row.used]
     if any(gpu.row.used is None for gpu in snapshot.gpus):  # any of them may be the run's
         gpus = list(snapshot.gpus)
-    shown = [f" of GPU {gpu.number}" for gpu in gpus if gpu.row.id == snapshot.selected]
+    shown = [f"GPU {gpu.number} " for gpu in gpus if gpu.row.id == snapshot.selected]
     whose = shown[0] if shown and len(gpus) > 1 else ""
     known = [(gauge, text) for gauge in snapshot.gauges[1:] if (text := _gauge(gauge, whose))]
     gauges = [text for _, text in known]
@@ -135,7 +135,7 @@ def _gauge(gauge: Gauge, whose: str) -> str:
     bound = "at most " if reading.method is Method.BOUND else ""
     name = gauge.title.lower().removesuffix("/s").removesuffix(" flop")
     if reading.method is not Method.COUNTED:
-        name += whose
+        name = f"{whose}{name}"
     return f"{name} {bound}{value} ({reading.method.value})"
 
 

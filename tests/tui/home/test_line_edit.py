@@ -28,7 +28,7 @@ def test_what_can_be_no_label_says_why() -> None:
 
 
 def test_a_word_before_a_colon_that_is_no_field_is_told() -> None:
-    fields = "status name workload env study tag note"
+    fields = "status name workload env study result tag note"
     assert no_field("docker Nope:x") == f"nope: is not a field: {fields}"
     assert no_field("docker tag:x") == ""
     state = HomeState(entries=(ENTRY,), how=ListOptions(query="nope:x"))
