@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -314,17 +315,14 @@ def _whole(reader: SessionReader) -> Snapshot:
 def snapshots(path: Path, refresh: float) -> Iterator[Snapshot | Unreadable]:
     """A run every ``refresh`` seconds to its end, or until it is unreadable: the last one."""
     news: SimpleQueue[Snapshot | Unreadable] = SimpleQueue()
-    feed = Feed(lambda: path, news.put, refresh=refresh)
-    feed.ask(_VIEW)
-    feed.start()
-    try:
+    with closing(Feed(lambda: path, news.put, refresh=refresh)) as feed:
+        feed.ask(_VIEW)
+        feed.start()
         while True:
             newest = _newest(news)
             yield newest
             if isinstance(newest, Unreadable) or not newest.status.live:
                 return
-    finally:
-        feed.close()
 
 
 def _newest(news: SimpleQueue[Snapshot | Unreadable]) -> Snapshot | Unreadable:

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -61,14 +61,12 @@ def targets(gpus: Sequence[str] | None, device: str | None) -> list[Target]:
         if gpus is None and device is None:
             return cpu
         raise NotAvailable(f"no NVIDIA GPU is seen: {opened.reason}", opened.hint)
-    try:
+    with closing(opened):
         busy = _busy_gpus(opened)
         return [
             Target("gpu", gpu.name, gpu.uuid, gpu.attributes, busy.get(gpu.id, ()))
             for gpu in opened.devices
         ]
-    finally:
-        opened.close()
 
 
 def measure(

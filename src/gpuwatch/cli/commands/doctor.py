@@ -130,13 +130,10 @@ def _report(
     *,
     quick: bool,
 ) -> report.Report:
-    sources = Sources.open(gpus or None, workload=False)
-    try:
+    with contextlib.closing(Sources.open(gpus or None, workload=False)) as sources:
         devices = [device for device in sources.devices if device.kind == "gpu"]
         reached = tiers(devices, sources.channels)
         reason = sources.no_gpu
-    finally:
-        sources.close()
     given, unusable = _given(gpus)
     reason = reason or unusable
     driver = next((device.attributes.get("driver.version") for device in devices), None)

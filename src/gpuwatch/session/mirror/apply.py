@@ -59,11 +59,8 @@ class Copy:
         if not self._is_there():
             return None
         try:
-            opened = open_session(self.path, lambda _: False)
-            try:
+            with contextlib.closing(open_session(self.path, lambda _: False)) as opened:
                 return cursor_of(opened.connection)
-            finally:
-                opened.close()
         except sqlite3.OperationalError as error:
             raise StorageError(f"cannot read {self.path}: {error}", "try again") from error
         except (NotASession, sqlite3.Error) as error:

@@ -56,8 +56,5 @@ def digest_of(path: Path, between: Callable[[], None] = lambda: None) -> str:
         GpuwatchError: it cannot be read.
         sqlite3.Error: it is damaged.
     """
-    opened = open_session(path, lambda _: False)
-    try:
+    with closing(open_session(path, lambda _: False)) as opened:
         return digest(opened.connection, between)
-    finally:
-        opened.close()

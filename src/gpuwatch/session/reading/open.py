@@ -287,10 +287,7 @@ def roll_back(path: Path) -> None:
 
 def _recover(path: Path, writer_alive: WriterAlive) -> None:
     """Let SQLite roll back the journal, unless its writer lives and will do so itself."""
-    connection = connect(path, "rw")
-    try:
+    with contextlib.closing(connect(path, "rw")) as connection:
         if not writer_alive(connection):
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("COMMIT")
-    finally:
-        connection.close()

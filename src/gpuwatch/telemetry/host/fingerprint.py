@@ -11,6 +11,7 @@ import platform
 import re
 import socket
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 from gpuwatch.telemetry.base import Device
@@ -50,18 +51,15 @@ def fingerprint_host(devices: Iterable[Device] = (), root: Path = Path("/")) -> 
         "cpu.governor": _governors(sys),
         "memory.transparent.hugepages": _chosen(sys / "kernel/mm/transparent_hugepage/enabled"),
     }
-    cpu = CpuSource(root)
-    try:
+    with closing(CpuSource(root)) as cpu:
         for device in cpu.devices:
             facts["cpu.model"] = device.name
             facts["memory.swap.total"] = device.attributes["swap.total"]
             facts |= {
                 key if key.startswith("memory.") else f"cpu.{key}": value
                 for key, value in device.attributes.items()
-                if not key.startswith("cgroup.") and not key.startswith("core.affinity")
+                if not key.startswith(("cgroup.", "core.affinity"))
             }
-    finally:
-        cpu.close()
     for device in devices:
         facts[f"{device.id}.name"] = device.name
         facts[f"{device.id}.uuid"] = device.uuid
