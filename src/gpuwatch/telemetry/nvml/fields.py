@@ -83,36 +83,22 @@ def field_way(source: str, number: int, per_unit: float) -> NvmlCall:
     return NvmlCall(source, read)
 
 
-def _call_way(call: str, *arguments: int, per_unit: int = 1, told: str = "") -> NvmlCall:
-    """A call that returns one number; ``per_unit`` of its units are one of the metric's."""
+def _call_way(
+    call: str, *arguments: int, per_unit: int = 1, times: int = 1, told: str = ""
+) -> NvmlCall:
+    """A call that returns one number; ``per_unit`` of its units are one of the metric's, or one of
+    them is ``times`` the metric's."""
 
     def read(nvml: Any, handle: Any) -> Numbers:
         value = getattr(nvml, call)(handle, *arguments)
-        return (value if per_unit == 1 else value / per_unit,)
+        return (value * times if per_unit == 1 else value / per_unit,)
 
     return NvmlCall(f"NVML {call}{told}", read)
 
 
-def _clock(kind: int) -> Callable[[Any, Any], Numbers]:
-    def read(nvml: Any, handle: Any) -> Numbers:
-        return (nvml.nvmlDeviceGetClockInfo(handle, kind) * 1_000_000,)
-
-    return read
-
-
-def _pcie(counter: int) -> Callable[[Any, Any], Numbers]:
-    def read(nvml: Any, handle: Any) -> Numbers:
-        return (nvml.nvmlDeviceGetPcieThroughput(handle, counter) * 1000,)
-
-    return read
-
-
-def _encoder(nvml: Any, handle: Any) -> Numbers:
-    return (nvml.nvmlDeviceGetEncoderUtilization(handle)[0] / 100,)
-
-
-def _decoder(nvml: Any, handle: Any) -> Numbers:
-    return (nvml.nvmlDeviceGetDecoderUtilization(handle)[0] / 100,)
+def _video(engine: str) -> NvmlCall:
+    call = f"nvmlDeviceGet{engine}Utilization"
+    return NvmlCall(f"NVML {call}", lambda nvml, handle: (getattr(nvml, call)(handle)[0] / 100,))
 
 
 _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
@@ -161,8 +147,14 @@ READINGS = (
             field_way("NVML field 185 (average power)", 185, 1000),
         ),
     ),
-    Reading(("hw.gpu.clock.sm",), (NvmlCall("NVML nvmlDeviceGetClockInfo SM", _clock(_SM)),)),
-    _steady("hw.gpu.clock.memory", NvmlCall("NVML nvmlDeviceGetClockInfo MEM", _clock(_MEMORY))),
+    Reading(
+        ("hw.gpu.clock.sm",),
+        (_call_way("nvmlDeviceGetClockInfo", _SM, times=1_000_000, told=" SM"),),
+    ),
+    _steady(
+        "hw.gpu.clock.memory",
+        _call_way("nvmlDeviceGetClockInfo", _MEMORY, times=1_000_000, told=" MEM"),
+    ),
     _steady(
         "hw.gpu.temperature",
         _call_way("nvmlDeviceGetTemperature", 0),
@@ -178,11 +170,11 @@ READINGS = (
     ),
     _steady(
         "hw.gpu.pcie.transmit",
-        NvmlCall("NVML nvmlDeviceGetPcieThroughput TX (20 ms window)", _pcie(0)),
+        _call_way("nvmlDeviceGetPcieThroughput", 0, times=1000, told=" TX (20 ms window)"),
     ),
     _steady(
         "hw.gpu.pcie.receive",
-        NvmlCall("NVML nvmlDeviceGetPcieThroughput RX (20 ms window)", _pcie(1)),
+        _call_way("nvmlDeviceGetPcieThroughput", 1, times=1000, told=" RX (20 ms window)"),
     ),
     _steady(
         "hw.gpu.fan.speed_ratio",
@@ -191,12 +183,8 @@ READINGS = (
     _steady("hw.gpu.performance.state", _call_way("nvmlDeviceGetPerformanceState")),
     _steady("hw.gpu.pcie.generation", _call_way("nvmlDeviceGetCurrPcieLinkGeneration")),
     _steady("hw.gpu.pcie.width", _call_way("nvmlDeviceGetCurrPcieLinkWidth")),
-    _steady(
-        "hw.gpu.encoder.utilization", NvmlCall("NVML nvmlDeviceGetEncoderUtilization", _encoder)
-    ),
-    _steady(
-        "hw.gpu.decoder.utilization", NvmlCall("NVML nvmlDeviceGetDecoderUtilization", _decoder)
-    ),
+    _steady("hw.gpu.encoder.utilization", _video("Encoder")),
+    _steady("hw.gpu.decoder.utilization", _video("Decoder")),
 )
 
 
@@ -222,10 +210,6 @@ def _is_on(mode: int) -> Fact:
 
 def _max_clock(kind: int) -> Callable[[Any, Any], Fact]:
     return lambda nvml, handle: int(nvml.nvmlDeviceGetMaxClockInfo(handle, kind)) * 1_000_000
-
-
-def _memory_total(nvml: Any, handle: Any) -> Fact:
-    return int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
 
 
 _SLOWDOWN, _GPU_MAX = 1, 3
@@ -259,7 +243,7 @@ FACTS: dict[str, Callable[[Any, Any], Fact]] = {
     **_OF_DRIVER,
     "compute.capability": _capability,
     "core.count": lambda nvml, handle: int(nvml.nvmlDeviceGetNumGpuCores(handle)),
-    "memory.total": _memory_total,
+    "memory.total": lambda nvml, handle: int(nvml.nvmlDeviceGetMemoryInfo(handle).total),
     "memory.bus.width": lambda nvml, handle: int(nvml.nvmlDeviceGetMemoryBusWidth(handle)),
     "clock.sm.max": _max_clock(_SM),
     "clock.memory.max": _max_clock(_MEMORY),
