@@ -183,6 +183,11 @@ def cells(line: str) -> list[str] | None:
     return rows[0] if rows else []
 
 
+def total_of(values: Sequence[float | None]) -> float | None:
+    """The sum; ``None`` without values, or if one of them is unknown."""
+    return sum(v for v in values if v is not None) if values and None not in values else None
+
+
 def merged(rows: Sequence[Entry]) -> tuple[Entry, ...]:
     """Merge rows by name: sums, smallest, largest; median and deviation are lost."""
     by_name: dict[str, list[Entry]] = {}
@@ -192,9 +197,9 @@ def merged(rows: Sequence[Entry]) -> tuple[Entry, ...]:
 
 
 def _together(rows: Sequence[Entry]) -> Entry:
-    counts, totals = [row.count for row in rows], [row.total for row in rows]
-    many = None if None in counts else sum(value for value in counts if value is not None)
-    total = None if None in totals else sum(value for value in totals if value is not None)
+    counts = [row.count for row in rows if row.count is not None]
+    many = sum(counts) if len(counts) == len(rows) else None
+    total = total_of([row.total for row in rows])
     low, high = [row.minimum for row in rows], [row.maximum for row in rows]
     return Entry(
         rows[0].name,

@@ -18,6 +18,7 @@ from gpuwatch.profiles.base import (
     NAME_COLUMN,
     Entry,
     Kernel,
+    total_of,
 )
 from gpuwatch.profiles.files import Profile
 
@@ -175,7 +176,7 @@ def _table(name: str, entries: Sequence[Entry], unread: int) -> dict[str, JSON]:
     They are unknown if some of its rows are ``unread``.
     """
     ordered = sorted(entries, key=lambda row: (-(row.total or 0), -(row.count or 0), row.name))
-    overall = None if unread else _total([row.total for row in ordered])
+    overall = None if unread else total_of([row.total for row in ordered])
     unit = "MB" if name == COPY_SIZE else "ns"
     statistics = [f"{each} ({unit})" for each in ("Avg", "Med", "Min", "Max", "StdDev")]
     head = ["Total (MB)"] if name == COPY_SIZE else ["Time (%)", "Total Time (ns)"]
@@ -226,7 +227,7 @@ def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
         {
             "name": kernel.name[:LONGEST_NAME],
             "launches": kernel.launches,
-            "flop": _total([kernel.parts.get(part) for part in counted]),
+            "flop": total_of([kernel.parts.get(part) for part in counted]),
             "dram_read_bytes": kernel.parts.get("read"),
             "dram_write_bytes": kernel.parts.get("write"),
             "duration_ns": kernel.parts.get("derived" if derived else "duration"),
@@ -333,10 +334,6 @@ def _from_rates(kernel: Kernel, notes: list[str]) -> Kernel:
     return replace(kernel, parts=parts)
 
 
-def _total(values: Sequence[float | None]) -> float | None:
-    return sum(v for v in values if v is not None) if values and None not in values else None
-
-
 def _whole(key: str, values: Sequence[float | None], notes: list[str]) -> float | None:
     """The sum over all kernels; ``None``, with a note, if one of them is unknown."""
     missing = values.count(None)
@@ -345,4 +342,4 @@ def _whole(key: str, values: Sequence[float | None], notes: list[str]) -> float 
         notes.append(
             f"{key}: unknown for {missing} of {len(values)} kernels, {part:g} for the rest"
         )
-    return _total(values)
+    return total_of(values)

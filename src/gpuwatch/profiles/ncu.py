@@ -20,6 +20,7 @@ from gpuwatch.profiles.base import (
     line_notes,
     number,
     outside,
+    total_of,
 )
 
 DURATION = ("gpu__time_duration.sum", "gpu__time_duration.avg", "Duration")
@@ -63,7 +64,7 @@ def parts_of(values: Mapping[str, float | None], notes: dict[str, None]) -> dict
     for letter, kinds in instructions.items():
         precision = _PRECISIONS[letter]
         if len(kinds) == 3:
-            parts[precision] = _sum([kinds["fma"], kinds["fma"], kinds["add"], kinds["mul"]])
+            parts[precision] = total_of([kinds["fma"], kinds["fma"], kinds["add"], kinds["mul"]])
         else:
             why = f"{precision} operations are left out: add, mul and fma were not all counted"
             notes[why] = None
@@ -80,7 +81,7 @@ def _tensor(values: Mapping[str, float | None]) -> dict[str, float | None]:
         return {"tensor": 0}
     counted = _operations(values)
     if counted:
-        total = _sum(counted)
+        total = total_of(counted)
         return {"tensor": None if total == 0 and any(ran) else total}
     return {"tensor": None} if ran else {}
 
@@ -93,10 +94,6 @@ def _operations(values: Mapping[str, float | None]) -> list[float | None]:
         whole = {match.group(*keys) for match, _ in counts if match[part] is None}
         counts = [(m, v) for m, v in counts if m[part] is None or m.group(*keys) not in whole]
     return [value for _, value in counts]
-
-
-def _sum(values: Sequence[float | None]) -> float | None:
-    return None if None in values else sum(value for value in values if value is not None)
 
 
 _TOOL = "ncu"
@@ -123,7 +120,6 @@ class _Report:
     launches: dict[tuple[str, ...], _Launch] = field(default_factory=dict)
     capabilities: dict[str, None] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
-    seen: bool = False
     foreign: int = 0
     unread: int = 0
 
@@ -134,21 +130,18 @@ def read(text: Text) -> Report | None:
     Raises:
         UsageError: a row is damaged, or launches are from different kinds of GPUs.
     """
-    report, at = _Report(), 0
-    while at < len(text.lines):
-        line = text.lines[at]
-        header = cells(line) if '"Kernel Name"' in line else None
-        if header is None:
-            at += 1
-            continue
-        if "Metric Name" in header:
-            at = _details(text, at, header, report)
-        elif any("__" in title for title in header):
-            at = _raw(text, at, header, report)
-        else:
-            raise text.error(at, "a table of launches without any metric", _TOOL)
-    if not report.seen:
+    lines = enumerate(text.lines)
+    headers = ((at, cells(line)) for at, line in lines if '"Kernel Name"' in line)
+    at, header = next((each for each in headers if each[1] is not None), (0, None))
+    if header is None:
         return None
+    report = _Report()
+    if "Metric Name" in header:
+        _details(text, at, header, report)
+    elif any("__" in title for title in header):
+        _raw(text, at, header, report)
+    else:
+        raise text.error(at, "a table of launches without any metric", _TOOL)
     if not report.launches:
         raise text.error(0, "no launch of a kernel was profiled", _TOOL)
     if len(report.capabilities) > 1:
@@ -189,14 +182,13 @@ def _rows(
         yield line_at, dict(zip(header, row, strict=True))
 
 
-def _details(text: Text, at: int, header: Sequence[str], report: _Report) -> int:
+def _details(text: Text, at: int, header: Sequence[str], report: _Report) -> None:
     """One row per metric; with ``--print-summary``, for all launches of a kernel together."""
     summary = "Average" in header and "Invocations" in header
     needed = {"Kernel Name", "Metric Name", "Metric Unit"}
     needed |= {"Invocations", "Average"} if summary else {"ID", "Metric Value"}
     if missing := needed - set(header):
         raise text.error(at, f"the header lacks {', '.join(sorted(missing))}", _TOOL)
-    report.seen = True
     for line_at, row in _rows(text, at + 1, header, report):
         many = count(row["Invocations"]) if summary else 1
         if many is None:
@@ -214,16 +206,14 @@ def _details(text: Text, at: int, header: Sequence[str], report: _Report) -> int
             launch.values[metric] = _value(
                 text, line_at, metric, row["Metric Unit"], raw, report.notes
             )
-    return len(text.lines)
 
 
-def _raw(text: Text, at: int, header: Sequence[str], report: _Report) -> int:
+def _raw(text: Text, at: int, header: Sequence[str], report: _Report) -> None:
     """One row per launch; the row under the header has the units."""
     rows = _rows(text, at + 1, header, report)
     line_at, units = next(rows, (at, {}))
     if units.get("ID", "-").strip() or not units:
         raise text.error(line_at, "a header without the row of units under it", _TOOL)
-    report.seen = True
     metrics = [title for title in header if wanted(title)]
     for line_at, row in rows:
         launch = _launch(report, row, 1)
@@ -231,7 +221,6 @@ def _raw(text: Text, at: int, header: Sequence[str], report: _Report) -> int:
             launch.values[metric] = _value(
                 text, line_at, metric, units[metric], row[metric], report.notes
             )
-    return len(text.lines)
 
 
 def _launch(report: _Report, row: Mapping[str, str], many: int) -> _Launch:
