@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Protocol
 
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -190,12 +189,22 @@ class _Log:
         lines = self.text.lines
         return not any(lines[after].strip() for after in range(at + 1, len(lines)))
 
+    def cells(self, at: int, line: str, width: int) -> list[str] | None:
+        """The fields of a row of a CSV table; ``None`` if it is none."""
+        row = cells(line)
+        if row is not None and len(row) == width:
+            return row
+        if self.is_last(at):
+            raise self.text.error(at, _CUT_OFF, _TOOL)
+        return None
 
-class _Table(Protocol):
-    csv: bool
+
+class _Table:
+    csv = False
 
     def row(self, at: int, line: str) -> bool:
         """Read line ``at``; whether it is part of the table."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """End the table."""
@@ -264,10 +273,8 @@ def _begun(log: _Log, at: int, line: str) -> _Table | None:
     return None
 
 
-class _Summary:
+class _Summary(_Table):
     """A summary of times as text."""
-
-    csv = False
 
     def __init__(self, log: _Log) -> None:
         self._log = log
@@ -290,11 +297,8 @@ class _Summary:
         _time(self._log, at, self._section, row.group(3), values, row.group(7))
         return True
 
-    def close(self) -> None:
-        return None
 
-
-class _SummaryCsv:
+class _SummaryCsv(_Table):
     """A summary of times as CSV; the line under the header has the units."""
 
     csv = True
@@ -314,18 +318,13 @@ class _SummaryCsv:
             return True
         if not (line[:1] == '"' or line[:1].isdigit()):
             return False
-        row = cells(line)
-        if row is None or len(row) != self._width:
-            if self._log.is_last(at):
-                raise self._log.text.error(at, _CUT_OFF, _TOOL)
+        row = self._log.cells(at, line, self._width)
+        if row is None:
             return False
         section = row[0] if self._width == 8 else self._section
         values = [row[each] + self._units[each] for each in self._times]
         _time(self._log, at, section, row[-5], values, row[-1])
         return True
-
-    def close(self) -> None:
-        return None
 
 
 def _time(log: _Log, at: int, section: str, calls: str, values: Sequence[str], name: str) -> None:
@@ -348,10 +347,8 @@ def _time(log: _Log, at: int, section: str, calls: str, values: Sequence[str], n
     log.times.setdefault(table, []).append(entry)
 
 
-class _Metrics:
+class _Metrics(_Table):
     """Metrics or events as text: under the name of each kernel a row for each of them."""
-
-    csv = False
 
     def __init__(self, log: _Log) -> None:
         self._log = log
@@ -398,7 +395,7 @@ class _Metrics:
         self._kernel, self._rows, self._values = kernel, 0, []
 
 
-class _MetricsCsv:
+class _MetricsCsv(_Table):
     """Metrics or events as CSV: a row for each kernel and metric."""
 
     csv = True
@@ -415,10 +412,8 @@ class _MetricsCsv:
     def row(self, at: int, line: str) -> bool:
         if not line.startswith('"'):
             return False
-        row = cells(line)
-        if row is None or len(row) != self._width:
-            if self._log.is_last(at):
-                raise self._log.text.error(at, _CUT_OFF, _TOOL)
+        row = self._log.cells(at, line, self._width)
+        if row is None:
             return False
         _device(self._log, row[0])
         metric = row[self._name]
@@ -443,7 +438,7 @@ def _value(
     """
     many = count(invocations)
     if many is None or len(three) < 3:
-        raise log.text.error(at, "a row that ends early: the log is cut off", _TOOL)
+        raise log.text.error(at, _CUT_OFF, _TOOL)
     low, high, average = (average_of(metric, each) for each in three)
     if not three[2].startswith("<"):
         if low is None or high is None or average is None:
