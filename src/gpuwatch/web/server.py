@@ -230,10 +230,8 @@ class Site:
             await process.start(*size(request.query.get("width"), request.query.get("height")))
             async for message in socket:
                 if message.type == WSMsgType.TEXT:
-                    try:
+                    with contextlib.suppress(ValueError, RecursionError):
                         await process.take(message.json())
-                    except (ValueError, RecursionError):
-                        continue
         finally:
             await process.end()
             await socket.close()

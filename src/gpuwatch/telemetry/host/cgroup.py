@@ -7,6 +7,7 @@ Source: the kernel's documentation, admin-guide/cgroup-v2 and cgroup-v1.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -69,10 +70,8 @@ def _tightest(mount: Path, path: str, read: Callable[[Path], Limit]) -> Limit:
     for group in (folder, *folder.parents):
         if group != mount and mount not in group.parents:
             break
-        try:
+        with suppress(OSError, ValueError):
             limit = _tighter(limit, read(group))
-        except (OSError, ValueError):
-            continue
     return limit
 
 

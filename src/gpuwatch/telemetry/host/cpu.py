@@ -6,6 +6,7 @@ import os
 import platform
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -200,10 +201,8 @@ class CpuSource:
     def _policy_frequencies(self) -> list[float]:
         read: list[float] = []
         for descriptor in self._policies:
-            try:
+            with suppress(OSError, ValueError):
                 read.append(int(os.pread(descriptor, 32, 0)) * 1e3)
-            except (OSError, ValueError):
-                continue
         return read
 
     def _cpuinfo_frequencies(self) -> list[float]:
@@ -218,10 +217,8 @@ class CpuSource:
         )
         step = max(1, -(-len(policies) // FREQUENCY_CORES))
         for path in policies[::step]:
-            try:
+            with suppress(OSError):
                 self._policies.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-            except OSError:
-                continue
         name = "hw.cpu.frequency"
         if self._policies:
             return self._channel(

@@ -90,10 +90,8 @@ _MEANING = {
 
 def describe(code: int) -> Unavailable:
     """The meaning of an ``nvmlReturn_t``; an unlisted code is shown as its number."""
-    meaning = _MEANING.get(code)
-    if meaning is not None:
-        return meaning
-    return Unavailable(f"NVML error {code}", "run nvidia-smi -q and look at the kernel log")
+    unlisted = Unavailable(f"NVML error {code}", "run nvidia-smi -q and look at the kernel log")
+    return _MEANING.get(code, unlisted)
 
 
 class GpuLost(Exception):

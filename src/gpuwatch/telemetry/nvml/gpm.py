@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from gpuwatch.core.peaks import Peak
@@ -114,10 +115,8 @@ class GpmSamples:
         self.aimed = False
         self._first = None
         while self._samples:
-            try:
+            with suppress(self._nvml.NVMLError):
                 self._call("nvmlGpmSampleFree", self._samples.pop())
-            except self._nvml.NVMLError:
-                continue
 
     def _has_nvlink(self) -> bool:
         for link in range(self._nvml.NVML_NVLINK_MAX_LINKS):

@@ -154,11 +154,9 @@ def _identity(nvml: Any, handle: Any) -> tuple[str | None, str]:
     """UUID and name, as far as available."""
     uuid: str | None = None
     name = UNKNOWN
-    try:
+    with suppress(nvml.NVMLError):
         uuid = str(nvml.nvmlDeviceGetUUID(handle))
         name = str(nvml.nvmlDeviceGetName(handle))
-    except nvml.NVMLError:
-        return uuid, name
     return uuid, name
 
 

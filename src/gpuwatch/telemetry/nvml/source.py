@@ -254,10 +254,8 @@ class NvmlSource:
         ended = [thread.closed(deadline) for thread in self._threads]
         self._xid.close()
         if all(ended):
-            try:
+            with suppress(TimeoutError, self._nvml.NVMLError):
                 within(0.3, self._nvml.nvmlShutdown)
-            except (TimeoutError, self._nvml.NVMLError):
-                return
 
     def _revive(self, gpu: Gpu) -> None:
         """Open a lost GPU, after a restart of NVML if every GPU is lost.
