@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from gpuwatch.core.models import JSON, number
 from gpuwatch.session.reading.limits import STRANGERS
@@ -103,17 +104,9 @@ def presences(
             )
     owners = _whose(query, {pid for _, pid in by_key})
     return tuple(
-        GpuPresence(
-            device,
-            pid,
-            presence.name,
-            *owners.get(pid, (None, None)),
-            presence.kind,
-            presence.bytes,
-            presence.share,
-            presence.ns + within(since.get((device, pid), end), end),
-        )
-        for (device, pid), presence in by_key.items()
+        replace(each, user=user, place=place, ns=each.ns + within(since.get(key, end), end))
+        for key, each in by_key.items()
+        for user, place in [owners.get(each.pid, (None, None))]
     )
 
 
@@ -168,8 +161,7 @@ def _whose(query: Query, pids: set[int]) -> dict[int, tuple[str | None, str | No
 
 
 def _largest(one: JSON, other: JSON) -> JSON:
-    known = [value for value in (one, other) if value is not None]
-    return max(known) if known else None
+    return max((value for value in (one, other) if value is not None), default=None)
 
 
 def _whole(value: JSON) -> int | None:

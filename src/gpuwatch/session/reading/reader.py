@@ -10,6 +10,7 @@ import sqlite3
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import accumulate
 from pathlib import Path
 
 from gpuwatch.core.errors import NotASession, StorageError
@@ -164,12 +165,8 @@ class SessionReader(Validated):
         """Rows of a small table, up to the limits on number and size."""
         sql = f"SELECT {columns} FROM {name} LIMIT ?"  # noqa: S608
         rows = self._rows(sql, (limit + 1,), cut=True, most_bytes=limits.TEXT)
-        bytes_left, size = limits.TEXT, 0
-        for row in rows[:limit]:
-            bytes_left -= bytes_of(row)
-            if bytes_left < 0:
-                break
-            size += 1
+        sizes = accumulate(map(bytes_of, rows[:limit]))
+        size = sum(total <= limits.TEXT for total in sizes)
         if size < len(rows):
             self.leave_out(f"only the first {size:,} rows of the table {name} are read")
         return rows[:size]

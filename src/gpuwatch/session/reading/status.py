@@ -58,6 +58,11 @@ class Status:
     """Why a recorder that lives cannot write; also at the end of ``text``."""
 
 
+_ENDS = (
+    *(signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM),
+    *(signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS),
+)
+"""What ends programs: a shell's exit code tells of one."""
 _RUNNING = Status(State.RUNNING, "running", live=True)
 _LIVE = {
     "queued": Status(State.QUEUED, "waiting for its scheduler", live=True),
@@ -168,7 +173,7 @@ def writer_alive(connection: BoundedConnection) -> bool:
 
 def _ended(result: Mapping[str, JSON]) -> Status:
     code, number = _int(result.get("code")), _int(result.get("signal"))
-    if number is None and code is not None and code > 128 and _is_signal(code - 128):
+    if number is None and code is not None and code > 128 and code - 128 in _ENDS:
         number = code - 128
     exit_code = 128 + number if number is not None else code
     output_note = f"; {result.get('text')}" if _int(result.get("output_until")) is not None else ""
@@ -212,18 +217,6 @@ def _elsewhere(path: Path, place: str) -> Status:
 
 def _int(value: JSON) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _is_signal(number: int) -> bool:
-    return number in (
-        signal.SIGHUP,
-        signal.SIGINT,
-        signal.SIGKILL,
-        signal.SIGTERM,
-        signal.SIGSEGV,
-        signal.SIGABRT,
-        signal.SIGBUS,
-    )
 
 
 def signal_name(number: int) -> str:
