@@ -11,7 +11,6 @@ from gpuwatch.session.mirror.content import row_digest
 from gpuwatch.session.mirror.cursor import (
     Cursor,
     Piece,
-    carried,
     keyed_rows,
     log_pieces,
     session_id,
@@ -28,6 +27,7 @@ from gpuwatch.session.mirror.tables import (
     Row,
 )
 from gpuwatch.session.reading.open import open_session
+from gpuwatch.session.reading.parsed import bytes_of
 from gpuwatch.session.reading.status import writer_alive
 
 MOST_ROWS, MOST_BYTES = 5_000, 1 << 20
@@ -144,12 +144,14 @@ class Changes:
             waiting = False
             if table == "meta":
                 self._is_closed = any(row[0] == "closed" for row in rows)
-            for row in carried(table, rows, known):
+            for row in rows:
+                if known.get(row[: len(keys)]) == row_digest([row]):
+                    continue
                 if table == "meta" and row[0] in CLOSING:
                     closing.append(row)
                 elif room.is_full and row[0] != "session":  # with which a copy begins
                     waiting = True
-                elif _is_carried(row):
+                elif bytes_of(row) <= LONGEST_VALUE:
                     put.setdefault(table, []).append(room.take(row))
             missing = known.keys() - {row[: len(keys)] for row in rows}
             if missing:
@@ -173,7 +175,7 @@ class Changes:
         for row in rows:
             if room.is_full and taken:
                 break
-            if _is_carried(row):
+            if bytes_of(row) <= LONGEST_VALUE:
                 taken.append(room.take(row))
         if again and n is not None:
             newest = [row for row in taken if row[0] == n]
@@ -211,10 +213,6 @@ class _Room:
             len(value) if isinstance(value, (str, bytes)) else _BYTES_OF_NUMBER for value in row
         )
         return row
-
-
-def _is_carried(row: Row) -> bool:
-    return sum(len(value) for value in row if isinstance(value, (str, bytes))) <= LONGEST_VALUE
 
 
 def identity(path: Path) -> tuple[int, int] | None:

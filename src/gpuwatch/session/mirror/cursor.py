@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -100,7 +100,8 @@ def cursor_of(connection: BoundedConnection) -> Cursor:
             continue
         cursor.last[table] = last
         if table in REPLACED:
-            cursor.newest[table] = row_digest(rows_of(connection, table, last))
+            sql = f"SELECT * FROM {table} WHERE n = ?"  # noqa: S608
+            cursor.newest[table] = row_digest(connection.rows(sql, (last,)))
     ((packed,),) = connection.rows("SELECT max(last) FROM minute")
     if packed is not None:
         cursor.last["tick"] = max(cursor.last.get("tick", -1), packed)
@@ -128,11 +129,6 @@ def keyed_rows(connection: BoundedConnection, table: str) -> list[Row]:
     """The rows of a keyed table that are carried."""
     rows = connection.rows(f"SELECT * FROM {table} ORDER BY {', '.join(KEYED[table])}")  # noqa: S608
     return [row for row in rows if table != "meta" or row[0] not in LOCAL]
-
-
-def rows_of(connection: BoundedConnection, table: str, n: int) -> list[Row]:
-    """The rows of a numbered table with the number ``n``."""
-    return connection.rows(f"SELECT * FROM {table} WHERE n = ?", (n,))  # noqa: S608
 
 
 def log_pieces(connection: BoundedConnection) -> list[Piece]:
@@ -168,10 +164,3 @@ def without(pieces: Sequence[Piece], removed: Sequence[Piece]) -> list[Piece]:
             if rest[0] <= rest[1]
         ]
     return list(pieces)
-
-
-def carried(table: str, rows: Sequence[Row], known: Mapping[Key, str]) -> Iterator[Row]:
-    """The rows of a keyed table that are new or changed, compared with their digests."""
-    for row in rows:
-        if known.get(row[: len(KEYED[table])]) != row_digest([row]):
-            yield row
