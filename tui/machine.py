@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.models import JSON, mapping, number, sequence
 from gpuwatch.core.text import clean
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Outcome
@@ -138,5 +138,4 @@ def body_of(outcome: Outcome) -> Mapping[str, JSON]:
 
 def objects(value: JSON) -> list[Mapping[str, JSON]]:
     """The objects of a list; none of what is no list."""
-    listed = value if isinstance(value, list) else []
-    return [each for each in listed[:_MOST] if isinstance(each, dict)]
+    return [each for each in sequence(value)[:_MOST] if isinstance(each, dict)]

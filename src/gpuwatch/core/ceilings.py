@@ -16,7 +16,7 @@ from pathlib import Path
 from gpuwatch.core import output, paths
 from gpuwatch.core.errors import StorageError
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.models import JSON, mapping, number, sequence
 
 SCHEMA = 1
 _LARGEST = 1 << 20
@@ -98,8 +98,8 @@ def merged(older: Document, newer: Document) -> Document:
 
 def warnings_of(entry: Document, document: Document) -> list[str]:
     """What disturbed the measurement of a ceiling; by default the warnings of its document."""
-    warnings = entry.get("warnings", document.get("warnings"))
-    return [str(warning) for warning in warnings if warning] if isinstance(warnings, list) else []
+    warnings = sequence(entry.get("warnings", document.get("warnings")))
+    return [str(warning) for warning in warnings if warning]
 
 
 def when_of(entry: Document, document: Document) -> JSON:

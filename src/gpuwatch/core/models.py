@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import Enum
 from typing import Any
@@ -22,6 +22,11 @@ LABEL = re.compile(r"[a-z][a-z0-9._-]*")
 def mapping(value: JSON) -> Mapping[str, JSON]:
     """``value`` if it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}
+
+
+def sequence(value: JSON) -> Sequence[JSON]:
+    """``value`` if it is a JSON array, else an empty one."""
+    return value if isinstance(value, list) else ()
 
 
 def number(value: JSON) -> float | None:

@@ -7,14 +7,14 @@ the names and columns of nsys stats; ``docs/session-format.md`` lists them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import islice
 from operator import attrgetter
 
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.models import JSON, mapping, number, sequence
 from gpuwatch.core.text import shell
 
 Cell = float | int | str | None
@@ -198,7 +198,7 @@ def counters_of(meta: Mapping[str, JSON]) -> Counters | None:
     counters = mapping(meta.get("counters"))
     if not counters:
         return None
-    kernels = map(_kernel, _list(counters.get("kernels"))[:_MOST_KERNELS])
+    kernels = map(_kernel, sequence(counters.get("kernels"))[:_MOST_KERNELS])
     return Counters(
         tool=_text(counters.get("tool")) or "unknown tool",
         version=_text(counters.get("version")),
@@ -229,7 +229,7 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
         return "a recording of the machine runs nothing to profile", "gpuwatch run WORKLOAD"
     if kind == "command":
         hook = mapping(meta.get("hook"))
-        if any(str(option).startswith("profile=") for option in _list(hook.get("options"))):
+        if any(str(option).startswith("profile=") for option in sequence(hook.get("options"))):
             if "result" not in meta:
                 return "the run is still going; its steps are not profiled yet", None
             why = _text(hook.get("text")) or "its steps are those that it prints, not the hook's"
@@ -258,7 +258,7 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
 def _profiled_again(meta: Mapping[str, JSON]) -> str:
     if mapping(meta.get("environment")).get("kind", "bare") != "bare":
         return "run it again with --profile 4"
-    words = [str(each) for each in _list(mapping(meta.get("workload")).get("arguments"))]
+    words = [str(each) for each in sequence(mapping(meta.get("workload")).get("arguments"))]
     command = " ".join(map(shell, words))
     known = 0 < len(command) <= _LONGEST_COMMAND
     return " ".join(["gpuwatch run --profile 4 --", command if known else "COMMAND"])
@@ -280,14 +280,14 @@ def counters_table(counters: Counters) -> Table:
 
 
 def _table(name: str, value: Mapping[str, JSON]) -> Table | None:
-    listed = _list(value.get("columns"))
+    listed = sequence(value.get("columns"))
     if not listed or len(listed) > _MOST_COLUMNS:
         return None
     columns = tuple(_text(column) or "" for column in listed)
     numeric = [bool(_NUMERIC.search(column)) for column in columns]
     rows = tuple(
         tuple(map(_cell, row, numeric))
-        for row in _list(value.get("rows"))[:_MOST_ROWS]
+        for row in sequence(value.get("rows"))[:_MOST_ROWS]
         if isinstance(row, list) and len(row) == len(columns)
     )
     return Table(name, columns, rows, _count(value.get("rows_left_out")) or 0)
@@ -314,12 +314,8 @@ def _kernel(value: JSON) -> KernelCounters | None:
 
 
 def _notes(value: JSON) -> tuple[str, ...]:
-    texts = (_text(note) for note in _list(value)[:_MOST_NOTES])
+    texts = (_text(note) for note in sequence(value)[:_MOST_NOTES])
     return tuple(text for text in texts if text)
-
-
-def _list(value: JSON) -> Sequence[JSON]:
-    return value if isinstance(value, list) else ()
 
 
 def _text(value: JSON) -> str | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePath
 
-from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.models import JSON, mapping, sequence
 from gpuwatch.core.text import clean, cut, shell
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, Status, signal_name
@@ -22,8 +22,8 @@ def command_of(workload: Mapping[str, JSON]) -> str:
 
     Quoted for a shell, and cut if it is very long.
     """
-    name, arguments = clean(workload.get("name") or ""), workload.get("arguments")
-    words = [str(word) for word in arguments[:_MOST_WORDS]] if isinstance(arguments, list) else []
+    name = clean(workload.get("name") or "")
+    words = [str(word) for word in sequence(workload.get("arguments"))[:_MOST_WORDS]]
     front, behind = list[str](), list(map(shell, words))
     if workload.get("kind") == "command":
         front, behind = _around(name, words)

@@ -9,7 +9,7 @@ from gpuwatch.analysis.samples.step_lines import ends_told, several_writers
 from gpuwatch.analysis.samples.window import Window, span_of
 from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.core import units
-from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.models import JSON, mapping, number, sequence
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import EventRow, with_phases
 
@@ -106,8 +106,7 @@ def _as_seen(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> list[str]:
     timed = [row for row in steps if not row.warmup]
     every = sum(row.count for row in timed)
     count = mapping(meta.get("count"))
-    listed = count.get("counted_flop")
-    counted = [number(each) for each in listed] if isinstance(listed, list) else []
+    counted = map(number, sequence(count.get("counted_flop")))
     flop = [each for each in counted if each is not None]
     if len(set(flop)) > 1:
         from gpuwatch.analysis.statistics.intervals import difference  # loads numpy

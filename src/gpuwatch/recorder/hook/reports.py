@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, number
+from gpuwatch.core.models import JSON, number, sequence
 from gpuwatch.core.units import counted
 from gpuwatch.recorder.hook.channel import Channel, Reported
 from gpuwatch.recorder.hook.combining import Combined, RankTier, count_of_all
@@ -266,7 +266,7 @@ class HookReports:
         device = None if run is None else run.body.get("device")
         used = uuids[0] if isinstance(uuids, list) and uuids else device
         nodes = [] if run is None else run.body.get("cpu_nodes")
-        known = map(_whole, nodes) if isinstance(nodes, list) else ()
+        known = map(_whole, sequence(nodes))
         return statements.rank(
             RankRow(
                 rank,

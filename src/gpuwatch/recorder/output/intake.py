@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, Output, mapping
+from gpuwatch.core.models import JSON, Output, mapping, sequence
 from gpuwatch.core.units import accuracy, significant
 from gpuwatch.recorder.output.kept_log import KeptLog, Line
 from gpuwatch.recorder.output.lines import LineAssembler
@@ -140,13 +140,12 @@ class Intake:
     @property
     def device_uuids(self) -> Sequence[str]:
         """UUIDs of the GPUs that the workload, or the hook in one of its processes, reports."""
-        listed = self._run.get("device_uuid")
-        told = [str(uuid) for uuid in listed] if isinstance(listed, list) else []
+        told = [str(uuid) for uuid in sequence(self._run.get("device_uuid"))]
         return [*told, *(uuid for uuid in self._hooked_gpus if uuid not in told)]
 
     def hooked_gpus(self, uuids: JSON) -> None:
         """Take the UUIDs of GPUs on which the hook found work of its process."""
-        for uuid in uuids if isinstance(uuids, list) else ():
+        for uuid in sequence(uuids):
             if isinstance(uuid, str) and len(self._hooked_gpus) < _MOST_FACTS:
                 self._hooked_gpus.add(uuid[:_LONGEST_UUID])
 

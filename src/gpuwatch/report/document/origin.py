@@ -10,7 +10,7 @@ from gpuwatch.analysis.study.not_run import blocks_done
 from gpuwatch.analysis.summary.identity import device_names, unknown_gpus
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
-from gpuwatch.core.models import mapping
+from gpuwatch.core.models import mapping, sequence
 from gpuwatch.core.text import clean, cut, shell
 from gpuwatch.session.study.plan import Part
 
@@ -91,8 +91,7 @@ def blocks(result: StudyResult) -> str:
 
 def _command(session: Summary) -> str:
     workload = session.workload
-    arguments = workload.get("arguments")
-    given = [str(each) for each in arguments] if isinstance(arguments, list) else []
+    given = [str(each) for each in sequence(workload.get("arguments"))]
     words = given if workload.get("kind") == "command" else [str(workload.get("name")), *given]
     text = clean(" ".join(map(shell, words)))
     return cut(text, _LONGEST_COMMAND)

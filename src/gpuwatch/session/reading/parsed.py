@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.models import JSON, mapping, number, sequence
 from gpuwatch.session.reading import limits
 from gpuwatch.session.reading.validation import floats, whole
 from gpuwatch.session.rows import (
@@ -91,7 +91,7 @@ def step_of(row: tuple[JSON, ...]) -> StepRow:
         acc1=acc1,
         acc5=acc5,
         phases=phases,
-        partial=tuple(part for part in _sequence(json_of(partial)) if isinstance(part, int)),
+        partial=tuple(part for part in sequence(json_of(partial)) if isinstance(part, int)),
         flop=number(flop),
         bytes=number(size),
         evaluation=evaluation,
@@ -108,7 +108,7 @@ def rank_of(row: tuple[JSON, ...]) -> RankRow:
         world_size=_integer(world_size),
         pid=_integer(pid),
         device=None if device is None else _text(device),
-        cpu_nodes=tuple(each for each in _sequence(json_of(nodes)) if isinstance(each, int)),
+        cpu_nodes=tuple(each for each in sequence(json_of(nodes)) if isinstance(each, int)),
         gpu_node=_integer(gpu_node),
         sharded=bool(sharded),
     )
@@ -194,10 +194,6 @@ def json_of(text: object) -> JSON:
         return json.loads(str(text))
     except (ValueError, RecursionError):
         return None
-
-
-def _sequence(value: JSON) -> Sequence[JSON]:
-    return value if isinstance(value, list) else ()
 
 
 def _method(text: object) -> Method:

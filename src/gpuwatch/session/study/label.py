@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON
+from gpuwatch.core.models import JSON, sequence
 from gpuwatch.core.text import clean
 
 LONGEST_NAME, LONGEST_TAG, LONGEST_NOTE, MOST_TAGS = 80, 32, 2000, 16
@@ -107,7 +107,7 @@ def with_tags(label: Label, add: Collection[str], remove: Collection[str]) -> La
 def from_elsewhere(value: Mapping[str, JSON]) -> Label:
     """A label from a file, cleaned and limited; malformed parts are left out."""
     name, tags, note = value.get("name"), value.get("tags"), value.get("note")
-    texts = [clean(tag) for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+    texts = [clean(tag) for tag in sequence(tags) if isinstance(tag, str)]
     good = [tag for tag in texts if len(tag) <= LONGEST_TAG and _TAG.fullmatch(tag)]
     lines = note[: 4 * LONGEST_NOTE].splitlines() if isinstance(note, str) else []
     return Label(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.models import JSON, mapping, number, sequence
 from gpuwatch.core.paths import read_regular
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.study_folder import SUMMARY_JSON
@@ -86,8 +86,7 @@ def _content(folder: Path) -> Mapping[str, JSON]:
 def _verdicts(questions: JSON) -> Iterator[tuple[dict[str, JSON], Contrast | None]]:
     """Each contrast as it is written, and what it says; ``None``: it has no verdict."""
     for question in _dicts(questions):
-        cells = question.get("cells")
-        cells = cells if isinstance(cells, list) else []
+        cells = sequence(question.get("cells"))
         labels = [_name(mapping(cell).get("label")) for cell in cells]
         for contrast in _dicts(question.get("contrasts")):
             verdict = mapping(contrast.get("verdict"))
@@ -141,7 +140,7 @@ def _short(contrast: Contrast, *, case: bool) -> str:
 
 
 def _dicts(value: JSON) -> list[dict[str, JSON]]:
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+    return [entry for entry in sequence(value) if isinstance(entry, dict)]
 
 
 def _name(value: JSON) -> str | None:
