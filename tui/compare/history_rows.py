@@ -18,7 +18,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, counted, nice, quantity, si
 from gpuwatch.tui.compare.curves import LOSS, METRICS, STEP_TIME, Curve, Curves, Metric
-from gpuwatch.tui.feed.samples import Window, axis
+from gpuwatch.tui.feed.samples import Window, axis, ticked
 from gpuwatch.tui.widgets.gauge_rows import longest_fitting
 from gpuwatch.tui.widgets.line import Line, pad
 
@@ -104,7 +104,7 @@ def history_rows(
     rows -= 1 - rows % 2  # a row in the middle, for half the scale
     lines = [_title(placed, view, low, cut_off, before > 0, width)]
     lines += _picture(placed, view, (low, high), (start, end), columns, rows, width)
-    lines += _axis(start, end, columns, view.by_step, width, _SCALE)
+    lines += _axis(start, end, columns, view.by_step, width)
     return [*lines, *legend][:height]
 
 
@@ -306,37 +306,29 @@ _SHORT = 5.0
 """Seconds below which an axis of time has ticks between whole seconds."""
 
 
-def _axis(
-    start: float, end: float, columns: int, by_step: bool, width: int, indent: int
-) -> list[Line]:
+def _axis(start: float, end: float, columns: int, by_step: bool, width: int) -> list[Line]:
     """The line of seconds or steps from the first timed step, dashed before it, and its labels."""
     before = int(-start / max(1e-12, end - start) * columns)
     if by_step or end < _SHORT:
         ticks, labels = _round_axis(end, columns - before, by_step=by_step)
     else:
         ticks, labels = axis(Window(0, max(1, int(end * NS)), columns - before))
-    line = Line(width).to(indent).add("└", "faint").add("╌" * before, "faint").add(ticks, "faint")
+    line = Line(width).to(_SCALE).add("└", "faint").add("╌" * before, "faint").add(ticks, "faint")
     words = ("warm-up", "") if by_step else ("start-up and warm-up", "warm-up", "")
     word = next(word for word in words if len(word) < max(1, before))
-    named = Line(width).to(indent + 1).add(pad(word, before), "muted")
+    named = Line(width).to(_SCALE + 1).add(pad(word, before), "muted")
     return [line, named.add(labels, "muted")]
 
 
 def _round_axis(end: float, columns: int, *, by_step: bool) -> tuple[str, str]:
     """Ticks at round numbers of steps, or of seconds that are few."""
     step = nice(max(1.0 if by_step else 0.01, end * 11 / max(1, columns)))
-    line, labels = ["─"] * columns, [" "] * columns
-    at, free = 0.0, 0
-    while at <= end:
-        column = int(at / max(1e-12, end) * columns)
-        text = (f"{at:,.0f}" if at < 1e6 else si(at, "")) if by_step else f"{at:.3g}s"
-        if column < columns:
-            line[column] = "┬"
-            if column >= free and column + len(text) <= columns:
-                labels[column : column + len(text)] = text
-                free = column + len(text) + 1
-        at += step
-    return "".join(line), "".join(labels)
+
+    def label(at: float) -> str:
+        return (f"{at:,.0f}" if at < 1e6 else si(at, "")) if by_step else f"{at:.3g}s"
+
+    places = (step * number for number in range(int(end / step) + 1))
+    return ticked(columns, ((int(at / max(1e-12, end) * columns), label(at)) for at in places))
 
 
 DOT_COLUMNS = 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice, pairwise
 from math import nan
@@ -83,19 +83,22 @@ def readable_duration(seconds: float) -> int:
 
 def axis(view: Window, gap: int = 11) -> tuple[str, str]:
     """The time axis: a line with ticks, and their labels, lengths of session time."""
-    line, labels = ["─"] * view.columns, [" "] * view.columns
     step = next((s for s in _DURATIONS if s * NS / view.column_ns >= gap), _DURATIONS[-1])
-    at = -(-view.start // (step * NS)) * step
-    free = 0
-    while at * NS <= view.end:
-        column = int((at * NS - view.start) / view.column_ns)
-        label = duration(at)
-        if column < view.columns:
+    first = -(-view.start // (step * NS)) * step
+    moments = range(first, view.end // NS + 1, step)
+    marks = ((int((at * NS - view.start) / view.column_ns), duration(at)) for at in moments)
+    return ticked(view.columns, marks)
+
+
+def ticked(columns: int, marks: Iterable[tuple[int, str]]) -> tuple[str, str]:
+    """A line with ticks at some columns, and those of their labels that have room below it."""
+    line, labels, free = ["─"] * columns, [" "] * columns, 0
+    for column, label in marks:
+        if column < columns:
             line[column] = "┬"
-            if column >= free and column + len(label) <= view.columns:
+            if column >= free and column + len(label) <= columns:
                 labels[column : column + len(label)] = label
                 free = column + len(label) + 1
-        at += step
     return "".join(line), "".join(labels)
 
 
