@@ -9,7 +9,7 @@ from gpuwatch.core.models import number
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, clock_time, digits, milliseconds, percent, si
 from gpuwatch.tui.feed.snapshot import RankNow, RanksNow, Snapshot
-from gpuwatch.tui.widgets.line import fit, pad
+from gpuwatch.tui.widgets.line import Line, fit, pad
 from gpuwatch.tui.widgets.page import Row, counter_rows, wrapped
 
 SHADES = (("·", "faint"), ("░", "warn"), ("▒", "warn"), ("▓", "bad"), ("█", "bad"))
@@ -48,13 +48,9 @@ def rank_rows(snapshot: Snapshot, width: int) -> list[Row]:
 
 def _row(rank: RankNow, room: int, *, named: bool) -> Row:
     """One rank over time, stretched or thinned to the room."""
-    spans: list[tuple[str, str]] = [
-        ("▸" if rank.slower is not None else " ", "key"),
-        (
-            pad(f"rank {rank.figures.rank}", _LABEL - 1),
-            "strong" if rank.slower is not None else "text",
-        ),
-    ]
+    row = Line(_LABEL + room + _AFTER).add("▸" if rank.slower is not None else " ", "key")
+    role = "strong" if rank.slower is not None else "text"
+    row.add(pad(f"rank {rank.figures.rank}", _LABEL - 1), role)
     count = len(rank.columns)
     for at in range(room):
         text, role = " ", "text"
@@ -64,13 +60,10 @@ def _row(rank: RankNow, room: int, *, named: bool) -> Row:
             known = [value for value in part if value is not None]
             if known:
                 text, role = SHADES[level(max(known))]
-        if spans[-1][1] == role:
-            spans[-1] = spans[-1][0] + text, role
-        else:
-            spans.append((text, role))
+        row.add(text, role)
     if named and rank.slower is not None:
-        spans.append((f" slower, +{percent(rank.slower)}", "warn"))
-    return tuple(spans)
+        row.add(f" slower, +{percent(rank.slower)}", "warn")
+    return row.spans()
 
 
 def _legend() -> Row:

@@ -170,14 +170,10 @@ def axis_row(view: Window, width: int, marks: frozenset[int] = frozenset()) -> L
     for mark in marks:
         drawn[min(free, key=lambda column: abs(column - mark), default=mark)] = EVENT
     row = Line(width).to(value_width(width) + LABEL - 1).add("└", "faint")
-    run, role = "", "faint"
     for character in drawn:
-        next_role = "faint" if character in "─┴" else "warn" if character == EVENT else "muted"
-        if next_role != role:
-            row.add(run, role)
-            run, role = "", next_role
-        run += character
-    return row.add(run, role)
+        role = "faint" if character in "─┴" else "warn" if character == EVENT else "muted"
+        row.add(character, role)
+    return row
 
 
 def badge(gauge: Gauge, width: int) -> str:
