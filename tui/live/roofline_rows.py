@@ -77,10 +77,9 @@ class Plane:
 def roofline_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> list[Line]:
     """The whole screen, without the row of keys."""
     rows = [title_row(snapshot, width, paused=options.paused)]
-    if snapshot.machine_only:
-        return filled([*rows, *_message(MACHINE, width)], width, height)
-    if snapshot.imported:
-        return filled([*rows, *_message(IMPORTED, width)], width, height)
+    if snapshot.machine_only or snapshot.imported:
+        why = MACHINE if snapshot.machine_only else IMPORTED
+        return filled([*rows, *_message(why, width)], width, height)
     if snapshot.roofline is None:
         return filled(
             [*rows, Line(width), *_message("computing the roofline …", width)], width, height
