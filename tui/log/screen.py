@@ -32,8 +32,6 @@ from gpuwatch.tui.widgets.base_screen import Field, TitleRow, WidgetScreen
 from gpuwatch.tui.widgets.line import stream_mark
 from gpuwatch.tui.widgets.palette import styles
 
-_STREAMS = (None, "stdout", "stderr")
-
 
 class LogScreen(WidgetScreen):
     """Shows the newest lines that a run wrote to its standard output and error."""
@@ -93,10 +91,8 @@ class LogScreen(WidgetScreen):
             if self.is_running:
                 self.call_later(self._take, news)
 
-        def read() -> None:
-            follow(self.path, self.upto_ns, post, self._left)
-
-        threading.Thread(target=read, name="log", daemon=True).start()
+        of = (self.path, self.upto_ns, post, self._left)
+        threading.Thread(target=follow, args=of, name="log", daemon=True).start()
 
     def on_unmount(self) -> None:
         self._left.set()
@@ -189,7 +185,7 @@ class LogScreen(WidgetScreen):
 
     def action_stream(self, number: int) -> None:
         self._note = ""
-        self._stream = _STREAMS[number - 1]
+        self._stream = [*STREAMS][number - 1]
         self._show_lines(end=self._view.is_vertical_scroll_end)
 
     def action_wrap(self) -> None:
