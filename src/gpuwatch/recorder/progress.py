@@ -72,16 +72,7 @@ def imagenet(line: str) -> Progress | None:
         return None
     seconds, data = told["Time"], told.get("Data")
     parts = {} if data is None or data > seconds else {"data": data, "other": seconds - data}
-    correct = {
-        name: told[text] / 100
-        for name, text in (
-            ("acc1", "Prec@1"),
-            ("acc1", "Acc@1"),
-            ("acc5", "Prec@5"),
-            ("acc5", "Acc@5"),
-        )
-        if text in told
-    }
+    correct = {f"acc{name[-1]}": value / 100 for name, value in told.items() if "@" in name}
     return Progress(
         step=epoch * steps + number,
         seconds=seconds or None,  # 0.000 is less than half a millisecond
