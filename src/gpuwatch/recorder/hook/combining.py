@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, number
+from gpuwatch.core.models import number
 from gpuwatch.recorder.output.step_lines import Report, Step
 from gpuwatch.session.rows import with_phases
 from gpuwatch.session.writing import statements
@@ -132,12 +132,11 @@ def count_of_all(counts: Sequence[Report], ranks: int) -> Report:
     """
     bodies = [count.body for count in counts]
     first = bodies[0]
-    sums: dict[str, JSON] = {}
-    for key in _SUMS:
-        values = [number(body.get(key)) for body in bodies]
-        known = [value for value in values if value is not None]
-        if any(key in body for body in bodies):
-            sums[key] = math.fsum(known) if len(known) == len(bodies) else None
+    sums = {
+        key: _sum([number(body.get(key)) for body in bodies])
+        for key in _SUMS
+        if any(key in body for body in bodies)
+    }
     uncounted = next((body for body in bodies if number(body.get("flop_per_step")) is None), first)
     method = str(uncounted.get("method", ""))
     if uncounted is first:
