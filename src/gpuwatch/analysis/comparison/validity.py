@@ -122,7 +122,7 @@ def remarks(baseline: Cell, other: Cell) -> list[str]:
     if all(valued(cell) for cell in sides):
         found = told_by_one(_sessions(baseline), _sessions(other), (baseline.label, other.label))
         found += [text for text in clocks_apart(baseline, other)[:1] if text]
-    if all(any(_has(run, _SHARING) for run in valued(cell)) for cell in sides):
+    if all(any(_finding(run, _SHARING) for run in valued(cell)) for cell in sides):
         found.append(
             f"other processes were on the GPU in runs of {baseline.label} and {other.label}"
         )
@@ -255,7 +255,7 @@ def _host(session: Summary) -> str | None:
 
 
 def _sharing(baseline: Cell, other: Cell) -> list[str]:
-    hit = [[run for run in valued(cell) if _has(run, _SHARING)] for cell in (baseline, other)]
+    hit = [[run for run in valued(cell) if _finding(run, _SHARING)] for cell in (baseline, other)]
     if bool(hit[0]) is bool(hit[1]):
         return []
     where, runs = (baseline, hit[0]) if hit[0] else (other, hit[1])
@@ -279,7 +279,7 @@ def clocks_apart(baseline: Cell, other: Cell) -> tuple[str, float]:
     fast it ran, and a step takes at most as much longer as its clock is lower.
     """
     sides = [valued(cell) for cell in (baseline, other)]
-    hit = [any(_has(run, CLOCKS) for run in side) for side in sides]
+    hit = [any(_finding(run, CLOCKS) for run in side) for side in sides]
     shares = [_held(side) for side in sides] if any(hit) else [0.0, 0.0]
     if abs(shares[0] - shares[1]) < (CLEARLY_HELD if all(hit) else BARELY_HELD):
         return "", 0.0
@@ -332,10 +332,6 @@ def _overlap(baseline: Cell, other: Cell) -> list[str]:
         f"runs of {baseline.label} and {other.label} overlapped in time on one machine: "
         "they disturbed each other"
     ]
-
-
-def _has(run: Run, kind: str) -> bool:
-    return _finding(run, kind) is not None
 
 
 def _finding(run: Run, kind: str) -> Finding | None:
