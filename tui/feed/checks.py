@@ -29,6 +29,7 @@ from gpuwatch.analysis.samples.step_lines import no_steps
 from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.analysis.summary.notes import out_of_order
 from gpuwatch.core.models import mapping, number
+from gpuwatch.core.several import average_of, total_of
 from gpuwatch.core.units import NS, percent
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, GpuPresence
@@ -247,20 +248,20 @@ class Checks:
         return Rates(
             flop=_plausible(steps.flop.mean(start, end)),
             bytes=_plausible(steps.bytes.mean(start, end)),
-            measured_bytes=_total(each("hw.gpu.memory.bandwidth")),
+            measured_bytes=total_of(each("hw.gpu.memory.bandwidth")),
             clocks=clocks_of(gpus, self._means(gpus, (*THROTTLES, "hw.gpu.clock.sm"), start, end)),
             limit=limit_of(gpus, self.ceilings.data_type),
-            most_executed=_total([each and each[0].mean(start, end, FULL) for each in pipes]),
+            most_executed=total_of([each and each[0].mean(start, end, FULL) for each in pipes]),
             executed_flop=None if executed is None else executed * (per_second or 0.0),
             executed_bytes=None if size is None else size * (per_second or 0.0),
             on_gpu=bool(gpus),
             **(
-                {"busy": _average(each("hw.gpu.utilization"))}
+                {"busy": average_of(each("hw.gpu.utilization"))}
                 if gpus
                 else self._cpu_shares(start, end)
             ),
-            sm_activity=_average(each("hw.gpu.sm.activity")),
-            pipe=busiest(lambda metric: _average(each(metric))) if gpus else None,
+            sm_activity=average_of(each("hw.gpu.sm.activity")),
+            pipe=busiest(lambda metric: average_of(each(metric))) if gpus else None,
             data_share=None if shares is None else dict(shares.parts).get("data"),
         )
 
@@ -316,13 +317,3 @@ def of_pipes(
 def _plausible(rate: float | None) -> float | None:
     """A rate that a machine can reach; a foreign file may contain any."""
     return rate if rate is not None and (rate == 0 or 1e-6 < rate < 1e24) else None
-
-
-def _total(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
-
-
-def _average(values: Sequence[float | None]) -> float | None:
-    total = _total(values)
-    return None if total is None else total / len(values)

@@ -15,6 +15,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.live_process import command_line, command_text
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.processes import start_time
+from gpuwatch.core.several import average_of, grouped
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.status import process_id
@@ -66,13 +67,13 @@ class ProcessNow:
     @property
     def gpu_share(self) -> float | None:
         """Mean share of the time of its GPUs, 0 to 1; ``None``: unknown, or it uses no GPU."""
-        return _mean([use.share for use in self.gpus])
+        return average_of([use.share for use in self.gpus])
 
     @property
     def memory_share(self) -> float | None:
         """Mean share of the time in which it read or wrote the memory of its GPUs, 0 to 1;
         ``None``: unknown, or it uses no GPU."""
-        return _mean([use.memory_share for use in self.gpus])
+        return average_of([use.memory_share for use in self.gpus])
 
 
 def processes_of(
@@ -83,10 +84,7 @@ def processes_of(
     ``ended``: include those that ended in the session's last minute; none is told to be busy.
     ``began``: its start on the Unix clock, in nanoseconds.
     """
-    uses: dict[int, list[GpuProcessRow]] = {}
-    for use in recorded.on_gpus:
-        if use.running or ended:
-            uses.setdefault(use.pid, []).append(use)
+    uses = grouped((use.pid, use) for use in recorded.on_gpus if use.running or ended)
     processes = []
     for row in recorded.all:
         if row.running or ended:
@@ -143,12 +141,6 @@ def may_be_truncated(processes: Sequence[ProcessNow]) -> bool:
 
 def _in_order(uses: Sequence[GpuProcessRow]) -> tuple[GpuProcessRow, ...]:
     return tuple(sorted(uses, key=lambda use: (len(use.device), use.device)))
-
-
-def _mean(shares: Sequence[float | None]) -> float | None:
-    """``None`` if one is unknown, or there is none."""
-    known = [share for share in shares if share is not None]
-    return sum(known) / len(known) if known and len(known) == len(shares) else None
 
 
 def _sort_key(process: ProcessNow) -> tuple[bool, int, bool, int, int]:

@@ -19,6 +19,7 @@ from gpuwatch.core.errors import GpuwatchError, UsageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem, number
+from gpuwatch.core.several import grouped
 from gpuwatch.core.shell_line import in_bash, operator_among
 from gpuwatch.core.text import clean, document, shell
 from gpuwatch.core.units import counted, fact
@@ -379,10 +380,9 @@ def launches(resolved: ResolvedPlan, say: Callable[[str], None]) -> list[Launch]
             say(text)
 
     names = labels(resolved.request.plan.runs)
-    indexes: dict[str, list[int]] = {}
-    for run in resolved.todo:
-        if run.index in resolved.launches:
-            indexes.setdefault(names[run.index - 1], []).append(run.index)
+    indexes = grouped(
+        (names[run.index - 1], run.index) for run in resolved.todo if run.index in resolved.launches
+    )
     found = []
     for label, runs in indexes.items():
         spec, problems = resolved.launches[runs[0]], resolved.problems.get(runs[0], ())

@@ -9,6 +9,7 @@ from dataclasses import field
 
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.several import grouped, total_of
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import counted
 
@@ -183,16 +184,9 @@ def cells(line: str) -> list[str] | None:
     return rows[0] if rows else []
 
 
-def total_of(values: Sequence[float | None]) -> float | None:
-    """The sum; ``None`` without values, or if one of them is unknown."""
-    return sum(v for v in values if v is not None) if values and None not in values else None
-
-
 def merged(rows: Sequence[Entry]) -> tuple[Entry, ...]:
     """Merge rows by name: sums, smallest, largest; median and deviation are lost."""
-    by_name: dict[str, list[Entry]] = {}
-    for row in rows:
-        by_name.setdefault(row.name, []).append(row)
+    by_name = grouped((row.name, row) for row in rows)
     return tuple(each[0] if len(each) == 1 else _together(each) for each in by_name.values())
 
 
@@ -216,11 +210,8 @@ def added(kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
 
     Rates are weighted by the number of launches.
     """
-    by_name: dict[str, list[Kernel]] = {}
-    for kernel in kernels:
-        by_name.setdefault(kernel.name, []).append(kernel)
     found = []
-    for name, each in by_name.items():
+    for name, each in grouped((kernel.name, kernel) for kernel in kernels).items():
         launches = sum(kernel.launches for kernel in each)
         parts: dict[str, float | None] = {}
         for part in dict.fromkeys(part for kernel in each for part in kernel.parts):

@@ -10,6 +10,7 @@ from gpuwatch.core import units
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
+from gpuwatch.core.several import grouped, total_of
 from gpuwatch.profiles.base import (
     COPY_SIZE,
     COUNT_COLUMN,
@@ -18,7 +19,6 @@ from gpuwatch.profiles.base import (
     NAME_COLUMN,
     Entry,
     Kernel,
-    total_of,
 )
 from gpuwatch.profiles.files import Profile
 
@@ -152,10 +152,11 @@ def _derived(kernel: Kernel) -> Entry:
 
 def _without_time(kernels: Sequence[Kernel]) -> list[str]:
     """A note for each reason why kernels have no derived time."""
-    names: dict[str, list[str]] = {}
-    for kernel in kernels:
-        if kernel.parts.get("derived") is None:
-            names.setdefault(kernel.why_no_time or "not counted", []).append(kernel.name[:60])
+    names = grouped(
+        (kernel.why_no_time or "not counted", kernel.name[:60])
+        for kernel in kernels
+        if kernel.parts.get("derived") is None
+    )
     notes = []
     for why, without in names.items():
         more = f" and {len(without) - _MOST_NAMES} more" if len(without) > _MOST_NAMES else ""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.several import grouped, total_of
 from gpuwatch.profiles.base import (
     KERNELS,
     Entry,
@@ -20,7 +21,6 @@ from gpuwatch.profiles.base import (
     line_notes,
     number,
     outside,
-    total_of,
 )
 
 DURATION = ("gpu__time_duration.sum", "gpu__time_duration.avg", "Duration")
@@ -267,11 +267,8 @@ def _duration(launch: _Launch) -> float | None:
 
 def _times(launches: Sequence[_Launch]) -> tuple[Entry, ...]:
     """The table of kernels, as ``nsys stats`` would print it for these launches."""
-    by_name: dict[str, list[_Launch]] = {}
-    for launch in launches:
-        by_name.setdefault(launch.kernel, []).append(launch)
     rows = []
-    for name, each in by_name.items():
+    for name, each in grouped((launch.kernel, launch) for launch in launches).items():
         many = sum(launch.launches for launch in each)
         known = [(_duration(launch), launch.launches) for launch in each]
         times = [(time, times_run) for time, times_run in known if time is not None]

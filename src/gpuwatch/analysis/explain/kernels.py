@@ -20,6 +20,7 @@ from gpuwatch.analysis.results import Cell, Evidence
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
+from gpuwatch.core.several import total_of
 from gpuwatch.core.text import clean
 
 LEAST_SHARE = 0.005
@@ -105,10 +106,8 @@ def _counted(sides: Sides, name: str, unit: str, keys: Sequence[str]) -> str | N
 
 
 def _sum(counters: Counters | None, keys: Sequence[str]) -> float | None:
-    values = [None if counters is None else getattr(counters, key) for key in keys]
-    known = [float(value) for value in values if value is not None]
-    total = sum(known)
-    return total if len(known) == len(values) and math.isfinite(total) else None
+    total = total_of([None if counters is None else getattr(counters, key) for key in keys])
+    return total if total is not None and math.isfinite(total) else None
 
 
 def nearest_profiled(cell: Cell) -> Summary | None:
@@ -209,13 +208,12 @@ def _launches(sides: Sides, families: Differing) -> Iterator[str]:
 
 def _amount(rows: Sequence[KernelRow], here: int) -> str:
     """``24 launches, 1.58 GFLOP``, of what is known."""
-    launches = [row.launches[here] for row in rows]
-    flop = [row.flop[here] for row in rows]
+    launches = total_of([row.launches[here] for row in rows])
+    flop = total_of([row.flop[here] for row in rows])
     per = " a step" if rows[0].per_step else ""
     parts = []
-    if None not in launches:
-        count = sum(each for each in launches if each is not None)
-        parts.append(units.counted(count, "launch", "launches"))
-    if None not in flop:
-        parts.append(units.si(sum(each for each in flop if each is not None), "FLOP"))
+    if launches is not None:
+        parts.append(units.counted(launches, "launch", "launches"))
+    if flop is not None:
+        parts.append(units.si(flop, "FLOP"))
     return f"{', '.join(parts)}{per}" if parts else "how often is not known"

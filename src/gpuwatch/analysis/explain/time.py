@@ -23,6 +23,7 @@ from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import mapping, number
+from gpuwatch.core.several import total_of
 from gpuwatch.core.text import clean
 
 _STAGES = (
@@ -72,9 +73,7 @@ def start_up(sides: Sides) -> tuple[StartUp | None, Evidence | None]:
 
 def seconds_of(session: Summary) -> float | None:
     """Seconds of launch, import, model and first step of one run; ``None`` unless all are known."""
-    stages = [getattr(session.timing, key) for _, key in _STAGES]
-    known = [float(stage) for stage in stages if stage is not None]
-    return plausible(sum(known)) if len(known) == len(stages) else None
+    return plausible(total_of([getattr(session.timing, key) for _, key in _STAGES]))
 
 
 def _break_even(sides: Sides, extra: float) -> int | None:

@@ -21,6 +21,7 @@ from gpuwatch.analysis.ranks.stragglers import (
 from gpuwatch.analysis.samples.source import Column, Source, select_channels
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.several import grouped, total_of
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import MPS_SERVER, RankRow, RankStepRow, mean_phases
 
@@ -193,9 +194,7 @@ def ranks_of(
 
 def tokens_per_second(figures: Sequence[RankFigures]) -> float | None:
     """Tokens per second of all ranks together; ``None`` if one is unknown."""
-    rates = [each.tokens_per_second for each in figures if each.steps]
-    known = [rate for rate in rates if rate is not None]
-    return sum(known) if known and len(known) == len(rates) else None
+    return total_of([each.tokens_per_second for each in figures if each.steps])
 
 
 def _judged(
@@ -242,10 +241,11 @@ def _goes_with(
 
 def _figures(row: RankRow, steps: Sequence[RankStepRow]) -> RankFigures:
     count = sum(step.count for step in steps)
-    taken = _sum([seconds_of(step) for step in steps])
-    samples, tokens = _sum([step.samples for step in steps]), _sum([step.tokens for step in steps])
+    taken = total_of([seconds_of(step) for step in steps])
+    samples = total_of([step.samples for step in steps])
+    tokens = total_of([step.tokens for step in steps])
     known = [step for step in steps if step.sampled != 0]
-    own = None if row.sharded else _sum([own_seconds(step) for step in known])
+    own = None if row.sharded else total_of([own_seconds(step) for step in known])
     return RankFigures(
         rank=row.rank,
         local_rank=row.local_rank,
@@ -260,12 +260,6 @@ def _figures(row: RankRow, steps: Sequence[RankStepRow]) -> RankFigures:
         samples_per_second=samples / taken if samples is not None and taken else None,
         tokens_per_second=tokens / taken if tokens is not None and taken else None,
     )
-
-
-def _sum(values: Sequence[float | None]) -> float | None:
-    """The sum, if there is a value and all are known."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
 
 
 _MOMENTS = 20
@@ -310,11 +304,12 @@ def _telemetry(reader: SessionReader, source: Source, window: Window) -> Telemet
 
 def _cores(reader: SessionReader, window: Window) -> dict[int, float]:
     """Mean cores by process, from moments spread evenly over the window."""
-    found: dict[int, list[float]] = {}
-    for moment in np.linspace(window.start, window.end, _MOMENTS + 1)[1:]:
-        for process in reader.processes(int(moment)).all:
-            if process.cores is not None and process.running:
-                found.setdefault(process.pid, []).append(process.cores)
+    found = grouped(
+        (process.pid, process.cores)
+        for moment in np.linspace(window.start, window.end, _MOMENTS + 1)[1:]
+        for process in reader.processes(int(moment)).all
+        if process.cores is not None and process.running
+    )
     return {pid: sum(cores) / len(cores) for pid, cores in found.items()}
 
 

@@ -14,6 +14,7 @@ from gpuwatch.analysis.samples.window import first_timed
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
 from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.several import grouped
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow, StepRow
 
@@ -152,9 +153,7 @@ def _placed(times: Sequence[int], points: int) -> _Points:
 def _sampled(
     channels: Sequence[ChannelRow], columns: Sequence[Sequence[float]], placed: _Points
 ) -> dict[str, Gauge]:
-    places: dict[str, list[int]] = {}
-    for place, channel in enumerate(channels):
-        places.setdefault(channel.metric, []).append(place)
+    places = grouped((channel.metric, place) for place, channel in enumerate(channels))
     gauges = {}
     for name, of_metric in places.items():
         values = tuple(

@@ -14,6 +14,7 @@ from gpuwatch.analysis.summary.identity import device_names, parameter_text, tra
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.several import grouped
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.label import NONE
 from gpuwatch.session.study.plan import WARM_UP, Part, Plan, PlannedRun, case_label
@@ -263,9 +264,7 @@ def _of_commands(case: list[list[Read]], margin: float) -> Case:
 
 def _cases(groups: list[list[Read]], parameters: Mapping[str, str]) -> list[list[list[Read]]]:
     """The ``groups`` of one workload, arranged into cases by their parameters."""
-    alike: dict[str, list[list[Read]]] = {}
-    for group in groups:
-        alike.setdefault(parameters[group[0].summary.path], []).append(group)
+    alike = grouped((parameters[group[0].summary.path], group) for group in groups)
     several = [case for case in alike.values() if len(case) > 1]
     if not several:
         return [groups]

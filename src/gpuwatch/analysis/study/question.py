@@ -34,6 +34,7 @@ from gpuwatch.analysis.samples import steady_state
 from gpuwatch.analysis.study.table import table_of
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
+from gpuwatch.core.several import grouped
 from gpuwatch.core.units import counted
 
 _MOST_IN_WORDS = 20
@@ -257,10 +258,7 @@ def _log_total(run: Run) -> float:
 
 def _places(sides: Sequence[_Side]) -> dict[str, int]:
     """The place of each run in its block, from 0, by the path of its session."""
-    blocks: dict[int, list[Run]] = {}
-    for side in sides:
-        for block, run in side.by_block.items():
-            blocks.setdefault(block, []).append(run)
+    blocks = grouped(pair for side in sides for pair in side.by_block.items())
     return {
         run.session.path: place
         for runs in blocks.values()

@@ -17,6 +17,7 @@ from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.load import disturbances
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import mapping
+from gpuwatch.core.several import grouped
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.plan import MARGIN, WARM_UP, Plan
 from gpuwatch.session.study.study_folder import NotRun
@@ -31,14 +32,12 @@ def far_apart(reads: Sequence[Read], plan: Plan) -> list[str]:
     """A note for each part of ``plan`` with judged blocks interrupted for more than an hour or
     by a restart of the machine."""
     by_file = {Path(read.summary.path).name: read.summary for read in reads}
-    blocks: dict[tuple[int, int], list[Summary]] = {}
-    for run in plan.runs:
-        if run.block is not None and run.block != WARM_UP and run.file in by_file:
-            blocks.setdefault((run.part, run.block), []).append(by_file[run.file])
-    broken: dict[int, list[int]] = {}
-    for (part, block), sessions in blocks.items():
-        if _broken(sessions):
-            broken.setdefault(part, []).append(block)
+    blocks = grouped(
+        ((run.part, run.block), by_file[run.file])
+        for run in plan.runs
+        if run.block is not None and run.block != WARM_UP and run.file in by_file
+    )
+    broken = grouped(key for key, sessions in blocks.items() if _broken(sessions))
     return [_note(plan, part, numbers) for part, numbers in broken.items()]
 
 

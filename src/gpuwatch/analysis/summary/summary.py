@@ -36,6 +36,7 @@ from gpuwatch.analysis.summary.training import Training, training_of
 from gpuwatch.analysis.summary.training import notes as training_notes
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.several import total_of
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status, status
 from gpuwatch.session.rows import StepBucket, StepRow, mean_phases, with_phases
@@ -306,13 +307,11 @@ def summarise_from(
 def _work(
     timed: Sequence[StepLine], lines: Sequence[StepLine], steps: Steps, *, told: bool
 ) -> Work:
-    samples = [row.samples for row in timed]
     # The step whose work is counted may stand among the timed ones, and is told, too.
     since = [row for row in lines if timed and row.t >= timed[0].t]
-    known = [count for count in samples if count is not None]
     return Work(
         sum(row.count for row in timed),
-        sum(known) if known and len(known) == len(samples) else None,
+        total_of([row.samples for row in timed]),
         mean_rate(timed, lambda row: row.count, told=told),
         steps.mean_seconds,
         steps.phases.get("data"),

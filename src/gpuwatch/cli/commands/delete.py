@@ -16,6 +16,7 @@ from gpuwatch.cli.say import confirmed, say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core import units
 from gpuwatch.core.errors import GpuwatchError, UsageError
+from gpuwatch.core.several import grouped
 from gpuwatch.core.text import clean, shell, to_paste
 from gpuwatch.places import load, placements, spec
 from gpuwatch.session.study import labels
@@ -35,10 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     targets = [_target(text) for text in arguments.session]
     whole = dict.fromkeys(folder for folder, file in targets if not file)
-    names: dict[Path, list[str]] = {}
-    for folder, file in targets:
-        if file and folder not in whole:
-            names.setdefault(folder, []).append(file)
+    names = grouped((folder, file) for folder, file in targets if file and folder not in whole)
     removals = [removal(folder, None) for folder in whole]
     removals += [removal(folder, files) for folder, files in names.items()]
     for removal_ in removals:

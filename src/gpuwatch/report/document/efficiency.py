@@ -18,6 +18,7 @@ from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
+from gpuwatch.core.several import grouped
 from gpuwatch.core.text import shell
 
 _ALIKE = 0.01
@@ -76,9 +77,7 @@ def heading(session: Summary) -> str:
 
 def _merged(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Merge rows with the same text, such as the same reason for missing values."""
-    names: dict[str, list[str]] = {}
-    for name, text in rows:
-        names.setdefault(text, []).append(name)
+    names = grouped((text, name) for name, text in rows)
     return [(", ".join(merged), text) for text, merged in names.items()]
 
 

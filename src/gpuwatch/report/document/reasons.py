@@ -14,6 +14,7 @@ from gpuwatch.analysis.results import Cell, Contrast, Difference, Question, Run
 from gpuwatch.analysis.summary.summary import DeviceSummary
 from gpuwatch.core import units
 from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.several import grouped
 from gpuwatch.core.text import clean
 from gpuwatch.report.document.blocks import (
     Heading,
@@ -72,9 +73,7 @@ def roofline(question: Question) -> Section:
         for cell, run in zip(question.cells, middle_runs(question), strict=True)
         if run is not None and run.session.workload.get("kind") not in ("machine", "import")
     ]
-    labels: dict[str, list[str]] = {}
-    for label, session in runs:
-        labels.setdefault(session.efficiency.roofline.verdict.text, []).append(label)
+    labels = grouped((session.efficiency.roofline.verdict.text, label) for label, session in runs)
     rooflines = [
         replace(of, label=label, points=tuple(replace(each, label=label) for each in of.points))
         for label, session in runs
@@ -268,9 +267,7 @@ def difference_items(differences: Sequence[Difference], labels: Sequence[str]) -
         texts = [units.fact(each.key, value) for value in each.values]
         told = " → ".join(texts)
         if len(labels) != 2:
-            of_text: dict[str, list[str]] = {}
-            for label, text in zip(labels, texts, strict=True):
-                of_text.setdefault(text, []).append(label)
+            of_text = grouped(zip(texts, labels, strict=True))
             told = "; ".join(f"{', '.join(names)}: {text}" for text, names in of_text.items())
         items.append(Sentence(difference_name(each), told))
     if partly:

@@ -14,6 +14,7 @@ from gpuwatch.analysis.results import Cell, Question, Run
 from gpuwatch.analysis.statistics.intervals import lower_end
 from gpuwatch.analysis.study.sweep import sweep_table
 from gpuwatch.core import units
+from gpuwatch.core.several import grouped
 from gpuwatch.report.document.blocks import (
     Bars,
     Change,
@@ -325,10 +326,7 @@ def rooflines(of: Rooflines) -> str:
     """The picture, which has its points in numbers; without any point, the reasons for that."""
     picture = svg(of.rooflines)
     if picture is None:
-        labels: dict[str, list[str]] = {}
-        for each in of.rooflines:
-            if each.reason:
-                labels.setdefault(each.reason, []).append(each.label)
+        labels = grouped((each.reason, each.label) for each in of.rooflines if each.reason)
         reasons = [f"No point of {', '.join(names)}: {why}." for why, names in labels.items()]
         return "".join(f"<p>{text(each)}</p>" for each in reasons)
     data = base64.b64encode(picture.encode()).decode("ascii")

@@ -12,6 +12,7 @@ from pathlib import Path
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.several import grouped
 from gpuwatch.session import placement
 from gpuwatch.session.reading.reader import read_meta
 from gpuwatch.session.reading.status import State, process_id, status
@@ -116,9 +117,7 @@ def timing_of_meta(meta: Mapping[str, JSON], path: Path) -> Timing | None:
 def times_of_study(timings: Iterable[Timing]) -> KnownTimes:
     """Durations from the runs of one study, failed runs included."""
     ordered = sorted(timings, key=lambda timing: timing.start)
-    runs: dict[Cell, list[float]] = {}
-    for timing in ordered:
-        runs.setdefault(timing.cell, []).append(timing.seconds)
+    runs = grouped((timing.cell, timing.seconds) for timing in ordered)
     return KnownTimes(runs, [after.start - before.end for before, after in _neighbours(ordered)])
 
 

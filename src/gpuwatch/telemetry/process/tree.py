@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.processes import parents
+from gpuwatch.core.several import grouped
 from gpuwatch.telemetry.process.proc_files import PAGE_BYTES, TICKS_PER_S, Io, ProcFiles, Stat
 
 
@@ -24,9 +25,7 @@ def innermost(
     preferably one with its own PID namespace: everything before it belongs to the engine. Empty
     while there is no such process.
     """
-    children: dict[int, list[int]] = {}
-    for pid, parent in parents(proc).items():
-        children.setdefault(parent, []).append(pid)
+    children = grouped((parent, pid) for pid, parent in parents(proc).items())
     start = _inside(roots, children, proc) if container else next(iter(roots), None)
     if start is None:
         return ()
@@ -325,9 +324,7 @@ class ProcessTree:
             queue += [c for c in children if c not in self._members and self._add(c, pid)]
 
     def _scan(self) -> None:
-        children: dict[int, list[int]] = {}
-        for pid, parent in parents(self._proc).items():
-            children.setdefault(parent, []).append(pid)
+        children = grouped((parent, pid) for pid, parent in parents(self._proc).items())
         queue = list(self._members)
         for pid in queue:
             child_pids = children.get(pid, ())
