@@ -16,6 +16,7 @@ from typing import Any
 
 from gpuwatch.analysis.hardware.bound import UNKNOWN
 from gpuwatch.analysis.hardware.profile import why_none
+from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
 from gpuwatch.analysis.samples.window import spent
 from gpuwatch.analysis.summary.failure import command_of, failure_of, reason_of
 from gpuwatch.core.metrics import Method
@@ -263,7 +264,11 @@ class Collector:
         )
         workload = mapping(self.meta.get("workload"))
         labelled = workload.get("label") or kind == "machine"
-        work = None if kind == "machine" else self._steps.work(self.meta, state.live, t)
+        count = self._printed(t)
+        work = None if kind == "machine" else self._steps.work(self.meta, state.live, t, count)
+        if count is not None and work is not None and work.step is not None:
+            reached = count.done == count.total and not count.epoch
+            count = None if work.total is not None or reached else count
         place = self._study.place
         if place is not None and self._current is not None:
             place = replace(place, seconds_left=None)  # known for the present only
@@ -279,6 +284,8 @@ class Collector:
                 processes = self._busiest.find(t)
         unused = bool(used) and not any(used)
         phase = startup_phase(self.meta, state, t, stepped=self._steps.any, cuda=unused)
+        if count is not None and phase.startswith(NO_STEPS_YET):
+            phase = ""
         alerts = self._checks.warnings(devices, t, live=state.live, processes=processes)
         if state.live and self._current is None and runs_here(self.meta):
             alerts = tuple(self._named(alert, processes, t) for alert in alerts)
@@ -309,7 +316,7 @@ class Collector:
             window=shown,
             work=work,
             log=tuple(self._log.values()),
-            printed=self._printed(t) if state.live and self._current is None else None,
+            printed=count,
             event=self._event(t),
             no_gpu=None if self._no_gpu is None else str(self._no_gpu),
             phase=phase,
@@ -366,11 +373,16 @@ class Collector:
 
         return next((each for each in reversed(self._events) if not over(each)), None)
 
-    def _printed(self, t: int) -> tuple[Count, float] | None:
-        """Of the counts that the program prints the one that ends last, and in how many seconds."""
-        left = [(each, each.seconds_left(t)) for each in self._counts.values()]
-        known = [(each, seconds) for each, seconds in left if seconds is not None]
-        return max(known, key=lambda one: one[1], default=None)
+    def _printed(self, t: int) -> Count | None:
+        """Of the counts that the program prints the largest of an epoch, else the one that ends
+        last, else the newest."""
+
+        def order(each: Count) -> tuple[int, float, int]:
+            left = each.seconds_left(t)
+            return each.total if each.epoch else 0, -1.0 if left is None else left, each.t
+
+        known = (each for each in self._counts.values() if each.rises >= 2 or each.rounds > 1)
+        return max(known, key=order, default=None)
 
     def _bound(self, t: int, over: Period | None, *, live: bool) -> str:
         """The sentence of ``gpuwatch show`` on what bounds the run that was over at ``t`` (ns); of

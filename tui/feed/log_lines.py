@@ -39,6 +39,10 @@ _COUNT = re.compile(
     re.IGNORECASE,
 )
 _BAR_COUNT = re.compile(r"\| *(\d{1,9})/(\d{2,9}) \[")
+_EPOCH = re.compile(
+    r"\bepochs?\W{0,4}(\d{1,6})(?![\d.])(?: *(?:/|of) *(\d{1,6}))?|\[(\d{1,6})/(\d{1,6})\]",
+    re.IGNORECASE,
+)
 _LEAST_TOTAL = 20
 """Below it, it matters whether the one that is counted is over or begins."""
 _MOST_COUNTS = 20
@@ -56,27 +60,75 @@ class Count:
     done: int
     """The newest."""
     rises: int = 0
+    of_steps: bool = False
+    """Whether the text says so."""
+    epoch: str = ""
+    """``epoch 3/4``, or ``round 3`` of one that began anew; empty: it is of the whole run."""
+    to_come: int | None = None
+    """Epochs after this one."""
+    rounds: int = 1
+    took: int | None = None
+    """From the beginning of the epoch before to that of this one."""
 
     def seconds_left(self, t: int) -> float | None:
         """Until the total, at the mean rate so far; ``None``: unknown, reached or given up."""
-        if self.rises < 2 or self.done >= self.total:
+        if self.rises < 2 or self.done >= self.total or self.is_old(t):
             return None
         pace = (self.t - self.began) / (self.done - self.first)
-        if t - self.t > max(5 * NS, 3 * (self.t - self.began) / self.rises):
-            return None
         return max(0.0, (self.total - self.done) * pace - (t - self.t)) / NS
+
+    def is_old(self, t: int) -> bool:
+        """Whether a further one would have come by now."""
+        return t - self.t > max(5 * NS, 3 * (self.t - self.began) / max(1, self.rises))
+
+    def counts(self, step: int) -> bool:
+        """Whether it is that of the run's steps, of which ``step`` is the newest."""
+        between = (self.done - self.first) / max(1, self.rises)
+        most = min(self.done / 3, 5 + self.total / 50 + 2 * between)
+        return self.of_steps and not self.epoch and abs(step - self.done) <= most
 
 
 def count_up(counts: dict[int, Count], line: LogRow) -> None:
-    """Take the counts of a line into those by total; one that falls begins again."""
+    """Take the counts of a line into those by total. One that falls by half begins again: by less
+    the line is of another process."""
     for found in (*_BAR_COUNT.finditer(line.text), *_COUNT.finditer(line.text)):
         done, total = int(found[1]), int(found[2])
         known = counts.get(total)
         if not _LEAST_TOTAL <= total >= done:
             continue
-        if known is None or done < known.done:
-            counts[total] = Count(total, line.t, done, line.t, done)
+        epoch, to_come = _epoch(line.text[: found.start()])
+        if known is None or 2 * done < known.done or (epoch and epoch != known.epoch):
+            rounds, took = 1, None
+            if known is not None:
+                rounds = known.rounds + 1
+                epoch = epoch or f"round {rounds}"
+                whole = epoch != known.epoch and 2 * known.first < total
+                took = line.t - known.began if whole else known.took
+            named = found[0][:4].lower() in ("step", "iter")
+            counts[total] = Count(
+                total,
+                line.t,
+                done,
+                line.t,
+                done,
+                of_steps=named,
+                epoch=epoch,
+                to_come=to_come,
+                rounds=rounds,
+                took=took,
+            )
             if len(counts) > _MOST_COUNTS:
                 del counts[next(iter(counts))]
         elif known.done < done:
             counts[total] = replace(known, t=line.t, done=done, rises=known.rises + 1)
+
+
+def _epoch(before: str) -> tuple[str, int | None]:
+    """The epoch that a text names, and how many follow."""
+    found = [*_EPOCH.finditer(before)]
+    if not found:
+        return "", None
+    number, of = (found[-1][at] or found[-1][at + 2] for at in (1, 2))
+    if of is None or int(of) < int(number):
+        return f"epoch {number}", None
+    return f"epoch {number}/{of}", int(of) - int(number)

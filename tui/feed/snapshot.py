@@ -381,8 +381,8 @@ class Snapshot:
     window: Window
     work: Work | None
     log: tuple[LogRow, ...]
-    printed: tuple[Count, float] | None
-    """The count that a live program prints, and the seconds until its total."""
+    printed: Count | None
+    """The count that the program prints, where the total of its steps is not known."""
     event: EventRow | None
     """The last event at ``t``."""
     elsewhere: str = ""

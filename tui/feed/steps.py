@@ -39,6 +39,7 @@ from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import StepBucket, StepRow
 from gpuwatch.session.schema import BUCKET_SECONDS
+from gpuwatch.tui.feed.log_lines import Count
 from gpuwatch.tui.feed.samples import (
     BUCKET_NS,
     RECENT_NS,
@@ -433,8 +434,13 @@ class Steps:
 
     # Progress.
 
-    def work(self, meta: Mapping[str, Any], live: bool, t: int) -> Work:
-        """Progress at session time ``t``; rates are unknown if the newest step is too old."""
+    def work(
+        self, meta: Mapping[str, Any], live: bool, t: int, printed: Count | None = None
+    ) -> Work:
+        """Progress at session time ``t``; rates are unknown if the newest step is too old.
+
+        ``printed``: a count that may be that of the steps, whose total the session does not tell.
+        """
         run = mapping(meta.get("run"))
         last = self.recent[-1] if self.recent else None
         # Later ones are counted again, not timed.
@@ -449,6 +455,8 @@ class Steps:
                 step -= warmup_steps
             if warmup:
                 total = warmup_steps or None
+            if total is None and printed is not None and printed.counts(step):
+                total = printed.total
         silence = self.silence(t) if live else None
         durations: Sequence[float] = self._durations()
         if not live and not self._writers:

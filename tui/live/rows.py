@@ -10,7 +10,7 @@ from itertools import groupby
 
 from rich.cells import cell_len
 
-from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET, far_mean
+from gpuwatch.analysis.samples.step_lines import GIVE_STEPS, far_mean
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
@@ -75,11 +75,10 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
         if snapshot.imported:
             row = Line(width).add(" an imported profile: ", "muted").add("K", "key")
             return [*rows, row.add(" shows its kernels", "muted")]
-        if snapshot.phase:
+        if snapshot.phase or (snapshot.status.live and snapshot.printed):
             return rows
         if snapshot.status.live:
-            give = f"{NO_STEPS_YET}: step lines, or torch with --hook loss, give steps and loss"
-            return rows + marked_rows(give, " → ", "key", width, 2, "muted")
+            return rows + marked_rows(GIVE_STEPS, " → ", "key", width, 2, "muted")
         why = f"no throughput, step times or loss: {work.no_steps.partition(': ')[0]}"
         return rows + [
             Line(width).add(f" {text}", "muted") for text in wrap(clean(why), width - 2, 3)
@@ -153,9 +152,10 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
         row.add(f"step {UNKNOWN}  {snapshot.phase or 'of several processes'}", "muted")
         total = None
     if total is None and printed is not None:
-        count, left = printed
-        done, total = count.done, count.total
-        row.add("  printed " if row.used > 1 else "printed ", "muted").add(f"{done:,}", "strong")
+        left = printed.seconds_left(snapshot.t) if snapshot.status.live else None
+        done, total = printed.done, printed.total
+        named = f"{printed.epoch}  " if printed.epoch else "printed "
+        row.add("  " * (row.used > 1) + named, "muted").add(f"{done:,}", "strong")
     if total is None or done is None:
         return row
     row.add(f"/{total:,}  ", "text")
@@ -166,7 +166,14 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
     elif work.silence is not None:
         tail.add(f"  {work.silence}", "warn")
     elif left is not None:
-        tail.add("  ETA ", "muted").add(clock_time(left), "strong")
+        part = printed.epoch.partition(" ")[0] if printed is not None else ""
+        tail.add(f"  ETA of the {part} " if part else "  ETA ", "muted")
+        tail.add(clock_time(left), "strong")
+        if printed is not None and printed.to_come and printed.took is not None:
+            whole = clock_time(left + printed.to_come * printed.took / NS)
+            tail.add(", of all ", "muted").add(whole, "strong")
+    elif printed is not None and snapshot.status.live and printed.is_old(snapshot.t):
+        tail.add(f"  {clock_time((snapshot.t - printed.t) / NS)} ago", "muted")
     tail.add(" ")
     return row.bar(share, max(5, row.left - tail.used), "progress").join(tail)
 

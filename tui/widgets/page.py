@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 
 from gpuwatch.analysis.hardware.profile import Counters, tool_name
-from gpuwatch.analysis.samples.step_lines import NO_STEPS, NO_STEPS_YET
+from gpuwatch.analysis.samples.step_lines import GIVE_STEPS, NO_STEPS, NO_STEPS_YET
 from gpuwatch.core.metrics import CATALOGUE, Method, reading_of
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import bounded, clock_time, counted, quantity, si
@@ -144,6 +144,11 @@ def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
         rows += _gauges(snapshot, width)
     if snapshot.work is not None:
         rows += _steps(snapshot.work, snapshot.shares, width)
+        if not snapshot.work.reports and snapshot.status.live:
+            rows += wrapped(GIVE_STEPS, width, mark="→")
+        for event in snapshot.events:
+            if event.kind == "progress-lines" and event.t <= snapshot.t:
+                rows += wrapped(event.text, width)
     if snapshot.counters is not None:
         rows += [(("", "text"),), *counter_rows(snapshot.counters, width)]
     order = {name: index for index, name in enumerate(CATALOGUE)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from gpuwatch.core.units import NS
 from gpuwatch.session.rows import LogRow
 from gpuwatch.tui.feed.log_lines import Count, count_up
 
+from ..sessions import finished
 from ..snapshots_of import page_text
 
 
@@ -83,3 +85,65 @@ def test_the_live_screen_has_the_printed_count_where_no_total_is_known(
     assert "66 %  ETA 0:4" in printed[0]
     known = page_text(session("known", **told | {"steps": True}))
     assert "printed" not in known
+
+
+EPOCH = "Epoch {}/4:  {}%|#####     | {}/250 [00:11<00:04, 25.76it/s]"
+
+
+@pytest.mark.parametrize(
+    ("lines", "epoch", "to_come"),
+    [
+        ([EPOCH.format(3, 50, 125)], "epoch 3/4", 1),
+        (["Epoch [1/10], Step [100/600], Loss: 1"], "epoch 1/10", 9),
+        (["epoch 3 of 4: step 100/600"], "epoch 3/4", 1),
+        (["Train Epoch: 3 [6000/60000 (1%)]"], "epoch 3", None),
+        (["[3/4] step 100/600"], "epoch 3/4", 1),
+        (["step 100/600"], "", None),
+        (["step 300/600", "step 10/600"], "round 2", None),
+        (["step 300/600", "step 290/600"], "", None),  # another rank's
+    ],
+)
+def test_the_epoch_of_a_count_is_told(lines: list[str], epoch: str, to_come: int | None) -> None:
+    (count,) = counts_of(*lines).values()
+    assert (count.epoch, count.to_come) == (epoch, to_come)
+
+
+def rows_told(path: Path, of: str = "/250") -> list[str]:
+    rows = page_text(path).splitlines()
+    return [
+        " ".join(row.replace("━", "").split()) for row in rows if of in row and " bar " not in row
+    ]
+
+
+def bars(*done: tuple[int, int]) -> list[tuple[str, str]]:
+    return [("stderr", EPOCH.format(epoch, 4 * n // 10, n)) for epoch, n in done]
+
+
+def test_a_bar_of_an_epoch_is_no_progress_of_the_run(session: Callable[..., Path]) -> None:
+    done = [(epoch, n) for epoch in (1, 2, 3) for n in range(25, 251, 25)]
+    told = {"kind": "command", "steps": False}  # 30 lines, one each 3 s
+    (row,) = rows_told(session(**told, log=bars(*done[:-1]), seconds=87.0))
+    assert "epoch 3/4 225/250" in row and "90 % ETA of the epoch 0:00, of all 0:30" in row
+    (row,) = rows_told(session("02", **told, log=bars(*done[:10]), seconds=30.0))
+    assert "epoch 1/4 250/250" in row and "100 %" in row and "ETA" not in row
+    (row,) = rows_told(session("03", **told, log=bars(*done[:11]), seconds=33.0))
+    assert "epoch 2/4 25/250" in row and "10 %" in row and "no steps yet" not in row
+
+
+def test_an_old_count_has_its_age_and_stays_after_the_end(session: Callable[..., Path]) -> None:
+    log = [("stdout", f"step {n}/400") for n in range(10, 310, 10)] + [("stdout", "")] * 30
+    told = {"kind": "command", "steps": False, "log": log}
+    (row,) = rows_told(session(**told), "/400")
+    assert row.startswith("printed 300/400") and row.endswith("75 % 0:46 ago")
+    (row,) = rows_told(session("02", **told, meta=finished(), alive=False), "/400")
+    assert row.startswith("printed 300/400") and row.endswith("75 %")
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_a_printed_count_of_the_steps_is_their_total(
+    session: Callable[..., Path], over: bool
+) -> None:
+    log = [("stdout", f"step {n}/20000 loss 0.5") for n in range(180, 16900, 180)]
+    ended = {**finished(), "run": {}} if over else {"run": {}}
+    text = page_text(session(log=log, meta=ended, alive=not over))
+    assert re.search(r"\n step 16,8\d+/20,000 .* 8\d %", text) and " printed" not in text

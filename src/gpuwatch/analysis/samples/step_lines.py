@@ -15,6 +15,7 @@ _FAR = 0.1
 """Share of a median from which on the mean is far."""
 NO_STEPS = "no timed step was reported"
 NO_STEPS_YET = "no steps yet"
+GIVE_STEPS = f"{NO_STEPS_YET}: step lines, or torch with --hook loss, give steps and loss"
 NO_FULL_STEP = "no full step was reported"
 UNTIMED = (
     "the step lines tell no time but that of their arrival: print `seconds` or `monotonic_ns` "
