@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
+from statistics import median
 
 from gpuwatch.analysis.hardware.ceilings import devices_of_run, gpus_unknown
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import binary, percent, si
+from gpuwatch.core.units import NS, binary, milliseconds, percent, si
 from gpuwatch.session.rows import MPS_SERVER, DeviceRow, EventRow, GpuPresence
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow
 
@@ -32,6 +34,12 @@ _MIN_FREE_SHARE = 0.05
 """Share of a memory below which it is low."""
 _MIN_FREE_GPU_BYTES = 512 * 1024**2
 """Bytes of GPU memory below which it is low."""
+STALLED_STEPS = 10
+"""A run is told to be stalled after so many median steps without a step."""
+_LEAST_STALLED_NS = 10 * NS
+"""Shortest time of a warning about it."""
+_LEAST_GAPS = 10
+"""Fewest pauses that tell what is usual."""
 _LONGEST = 40
 """Characters of a name."""
 
@@ -154,6 +162,26 @@ def _throttling(device: DeviceNow, events: LatestEvents) -> str:
     if clock is None or maximum is None:
         return text
     return f"{text}, SM clock {si(clock, 'Hz')} of {si(maximum, 'Hz')}"
+
+
+# A run that hangs.
+
+
+def stalled(what: str, times: Sequence[int], t: int, pace: float | None = None) -> list[Alert]:
+    """A warning that there was no ``what`` for long at ``t``; ``times`` (ns): of those before.
+    It waits for twice the longest pause so far, too: an evaluation or a checkpoint is no trouble.
+
+    ``pace``: usual seconds of one; ``None``: those between two.
+    """
+    gaps = [after - before for before, after in pairwise(times)]
+    if len(gaps) < _LEAST_GAPS:
+        return []
+    silent, usual = t - times[-1], median(gaps)
+    least = max(_LEAST_STALLED_NS, STALLED_STEPS * max(usual, (pace or 0) * NS), 2 * max(gaps))
+    if silent < least:
+        return []
+    told = milliseconds(pace) if pace else f"each {milliseconds(usual / NS)}"
+    return [Alert("stalled", "", f"no {what} for {silent / NS:.0f} s, usually {told}")]
 
 
 # Low memory.

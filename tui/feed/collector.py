@@ -31,7 +31,7 @@ from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow, Processes
 from gpuwatch.session.study.study_folder import GAVE_UP, RECORDER_LOG
-from gpuwatch.tui.feed.alerts import ALERT_EVENTS, uses_no_gpu
+from gpuwatch.tui.feed.alerts import ALERT_EVENTS, stalled, uses_no_gpu
 from gpuwatch.tui.feed.busiest import Busiest
 from gpuwatch.tui.feed.checks import CPU_SHARED, HISTORY, Checks
 from gpuwatch.tui.feed.gauges import (
@@ -77,6 +77,7 @@ from gpuwatch.tui.feed.snapshot import (
     Snapshot,
     Trouble,
     View,
+    Work,
 )
 from gpuwatch.tui.feed.steps import Steps
 from gpuwatch.tui.feed.study import CurrentStudy
@@ -88,14 +89,14 @@ _FIRST_METRICS = (
 """Metrics whose buckets are read together."""
 _MAX_LOG_LINES = 400
 """Log lines kept for the screen."""
+_BURST_NS = NS // 10
+"""Lines within it were printed at once."""
 _MAX_EVENTS = 2000
 _MAX_SILENCE_SECONDS = 5.0
 _MOST_SAID = 1 << 16
 """Bytes at the end of a recorder's log that are read."""
 _LEAST_CORES, _LONGEST_NAME = 0.2, 40
 """Least use of a program that is named, and characters of its name."""
-_BRIEF_NS = 20 * NS
-"""For so long it is said where a loss comes from."""
 _BOUND_NS = 5 * NS
 """How often it is said anew what bounds a run that goes on."""
 _ADVANCE_NS = 30 * NS
@@ -130,6 +131,7 @@ class Collector:
         self._devices: tuple[DeviceRow, ...] = ()
         self._log: dict[int | str, LogRow] = {}
         self._counts: dict[int, Count] = {}
+        self._printed_at: deque[int] = deque(maxlen=_MAX_LOG_LINES)
         self._last_log = reader.last_log() - _MAX_LOG_LINES
         self._events: deque[EventRow] = deque(maxlen=_MAX_EVENTS)
         self._last_event = reader.last_event() - _MAX_EVENTS
@@ -176,6 +178,8 @@ class Collector:
             fold(self._log, lines)
             for line in lines:
                 count_up(self._counts, line)
+                if not self._printed_at or line.t - self._printed_at[-1] >= _BURST_NS:
+                    self._printed_at.append(line.t)
             self._last_log = lines[-1].n
         for key in [*self._log][:-_MAX_LOG_LINES]:
             del self._log[key]
@@ -284,13 +288,15 @@ class Collector:
                 processes = self._busiest.find(t)
         unused = bool(used) and not any(used)
         phase = startup_phase(self.meta, state, t, stepped=self._steps.any, cuda=unused)
-        if count is not None and phase.startswith(NO_STEPS_YET):
-            phase = ""
+        known = "" if phase.startswith(NO_STEPS_YET) else phase
+        phase = phase if count is None else known
         alerts = self._checks.warnings(devices, t, live=state.live, processes=processes)
         if state.live and self._current is None and runs_here(self.meta):
             alerts = tuple(self._named(alert, processes, t) for alert in alerts)
         if state.warning:
             alerts = (Alert("disk", "", state.warning), *alerts)
+        elif state.live and not known and work is not None:
+            alerts = (*self._stalled(work, t), *alerts)
         if lost := self._steps.lost:
             alerts = (Alert("loss", "", lost), *alerts)
         metric = view.metric or (LOSS if self._steps.losses.seen and view.gauges else None)
@@ -317,7 +323,7 @@ class Collector:
             work=work,
             log=tuple(self._log.values()),
             printed=count,
-            event=self._event(t),
+            event=self._event(),
             no_gpu=None if self._no_gpu is None else str(self._no_gpu),
             phase=phase,
             parts=tuple(parts_of(self.meta, self._steps, t)),
@@ -364,14 +370,21 @@ class Collector:
                 return replace(alert, text=f"{alert.text}, most by {name} (PID {other.pid})")
         return alert
 
-    def _event(self, t: int) -> EventRow | None:
-        """The last event; where a loss comes from is said for some seconds only."""
+    def _stalled(self, work: Work, t: int) -> list[Alert]:
+        """That a live run has had no step for long, or no output where it tells no steps."""
+        if not self._steps.any:
+            return stalled("output", self._printed_at, t)
+        if work.step is not None and work.step == work.total:
+            return []
+        return stalled("step", [row.t for row in self._steps.recent], t, work.step_seconds)
 
-        def over(event: EventRow) -> bool:
-            whence = event.kind == "progress-lines" and not event.text.startswith("no further")
-            return whence and t - event.t >= _BRIEF_NS
+    def _event(self) -> EventRow | None:
+        """The last event; where steps or a loss come from stands with them on ``i``."""
 
-        return next((each for each in reversed(self._events) if not over(each)), None)
+        def whence(event: EventRow) -> bool:
+            return event.kind == "progress-lines" and not event.text.startswith("no further")
+
+        return next((each for each in reversed(self._events) if not whence(each)), None)
 
     def _printed(self, t: int) -> Count | None:
         """Of the counts that the program prints the largest of an epoch, else the one that ends

@@ -56,9 +56,12 @@ def startup_phase(
     meta: Mapping[str, Any], state: Status, t: int, *, stepped: bool, cuda: bool
 ) -> str:
     """What a live run does at session time ``t`` (ns) before its first step and after the timed
-    ones, else empty; ``stepped``: it has a step; ``cuda``: there is a GPU, of which it is not known
-    to use any."""
+    ones, and what one was stopped in after these; else empty. ``stepped``: it has a step; ``cuda``:
+    there is a GPU, of which it is not known to use any."""
     kind = text(meta, "workload", "kind")
+    for report, (part, _) in _FURTHER.items():
+        if "stopped while" in text(meta, report, "reason"):
+            return f"timed steps done; stopped during {part}"
     if not state.live or kind == "machine":
         return ""
     if "end" in meta and kind == "workload":

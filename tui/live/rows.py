@@ -33,7 +33,7 @@ from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, StepShares, StudyRun, St
 from gpuwatch.tui.feed.study import DID_NOT_RUN, TO_COME, UNREADABLE
 from gpuwatch.tui.widgets.device_rows import Fields
 from gpuwatch.tui.widgets.gauge_rows import EVENT, GHOST, longest_fitting
-from gpuwatch.tui.widgets.head_rows import MARKS
+from gpuwatch.tui.widgets.head_rows import MARKS, event_text
 from gpuwatch.tui.widgets.line import Line, filled, fit, marked_rows, rule, stream_mark, wrap
 from gpuwatch.tui.widgets.palette import VERDICTS
 
@@ -215,7 +215,7 @@ def event_rows(snapshot: Snapshot, options: Options, width: int, max_rows: int) 
     device = snapshot.device(event.device)
     if device is not None and device.row.kind == "gpu":
         row.add(f"GPU {device.number}: ", "strong")
-    text, indent = clean(event.text), row.used
+    text, indent = event_text(event), row.used
     if cell_len(text) > row.left and max_rows > 1:
         first, *rest = wrap(text, width - indent - 1, max_rows)
         return [row.add(first), *(Line(width).to(indent).add(line) for line in rest)]

@@ -11,7 +11,6 @@ from textual import events
 from textual.timer import Timer
 from textual.worker import Worker
 
-from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, clock_time
 from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import READ_ONLY
@@ -19,7 +18,7 @@ from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, View
 from gpuwatch.tui.messages import stop_question
 from gpuwatch.tui.widgets.base_screen import CanvasScreen
 from gpuwatch.tui.widgets.gauge_rows import LABEL, value_width
-from gpuwatch.tui.widgets.head_rows import notable, slider, speed_text
+from gpuwatch.tui.widgets.head_rows import event_text, notable, slider, speed_text
 
 _SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """Session seconds per second; the next step is as fast as possible."""
@@ -104,7 +103,7 @@ class TimeTravel(CanvasScreen):
             self._say(f"no event {where}" if notable_events else "the session has no events")
             return
         place = f"event {notable_events.index(event) + 1} of {len(notable_events)}"
-        self._say(f"{place}, at {clock_time(event.t / NS)}: {clean(event.text)}")
+        self._say(f"{place}, at {clock_time(event.t / NS)}: {event_text(event)}")
         self._move(event.t)
 
     def action_play(self) -> None:

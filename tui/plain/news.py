@@ -11,13 +11,14 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import clock_time, milliseconds
 from gpuwatch.session.reading.status import State
+from gpuwatch.tui.feed.alerts import STALLED_STEPS
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
 from gpuwatch.tui.plain.plain import end_lines, next_run, snapshots, title_line
 
 IDLE_SECONDS = 600.0
 """GPUs of the run that do nothing for so long are told."""
-STALLED_SECONDS, STALLED_STEPS = 60.0, 10
-"""A run is told to be stalled after so many seconds and median steps without a step."""
+STALLED_SECONDS = 60.0
+"""Shortest time without a step that is told."""
 _REFRESH_SECONDS = 2.0
 _ALERTS = ("lost", "xid", "ecc")
 """Kinds of warnings that are told."""

@@ -209,6 +209,12 @@ def speed_text(speed: float | None) -> str:
     return f"{speed:g}x" if speed >= 1 else f"1/{1 / speed:g}x"
 
 
+def event_text(event: EventRow) -> str:
+    """An epoch of recordings that began with its number has its noun, too."""
+    text = clean(event.text)
+    return f"epoch {text}" if event.kind == _ROUTINE and text[:1].isdigit() else text
+
+
 def notable(events: Sequence[EventRow]) -> Sequence[EventRow]:
     """The events without frequent ones, if there are others."""
     notable_events = [event for event in events if event.kind != _ROUTINE]

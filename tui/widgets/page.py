@@ -16,7 +16,7 @@ from gpuwatch.core.units import bounded, clock_time, counted, quantity, si
 from gpuwatch.tui.feed.snapshot import DeviceNow, Gauge, Reading, Snapshot, StepShares, Work
 from gpuwatch.tui.widgets.base_screen import Field, WritingScreen
 from gpuwatch.tui.widgets.gauge_rows import is_cache_reuse, mean_text, share_texts
-from gpuwatch.tui.widgets.head_rows import age_text
+from gpuwatch.tui.widgets.head_rows import age_text, event_text
 from gpuwatch.tui.widgets.line import Line, Span, pad, wrap
 
 Row = tuple[Span, ...]
@@ -165,7 +165,7 @@ def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
     if snapshot.event is not None:
         rows += [(("", "text"),), ((" last event", "strong"),)]
         prefix = f"{snapshot.event.device}: " if snapshot.event.device else ""
-        rows += wrapped(f"{prefix}{snapshot.event.text}", width, role="text")
+        rows += wrapped(f"{prefix}{event_text(snapshot.event)}", width, role="text")
     return rows
 
 

@@ -17,6 +17,20 @@ OWN: dict[str, Any] = {
 }
 
 
+def test_what_a_run_was_stopped_in_after_its_steps_is_said() -> None:
+    stopped = Status(State.STOPPED, "stopped by SIGTERM", 143, live=False)
+    meta = {
+        "workload": {"kind": "workload"},
+        "end": {"t": 80 * NS},
+        "profile": {"t": 81 * NS, "reason": None},
+        "counters": {"t": 89 * NS, "reason": "the run was stopped while it was counted"},
+    }
+    told = startup_phase(meta, stopped, 90 * NS, stepped=True, cuda=False)
+    assert told == "timed steps done; stopped during ncu"
+    meta["counters"] = {"t": 89 * NS, "reason": "ncu was not found"}
+    assert startup_phase(meta, stopped, 90 * NS, stepped=True, cuda=False) == ""
+
+
 def phase(t: float, *, cuda: bool = False, stepped: bool = False, **meta: Any) -> str:
     live = Status(State.RUNNING, "running", None, live=True)
     return startup_phase(OWN | meta, live, int(t * NS), stepped=stepped, cuda=cuda)

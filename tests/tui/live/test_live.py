@@ -21,7 +21,7 @@ from gpuwatch.tui.widgets.page import PageScreen
 from ..conftest import Fake
 from ..harness import colours, live, screen_text, shows, until
 from ..sessions import NS, finished, plan
-from ..snapshots_of import page_text
+from ..snapshots_of import numbers_text, page_text
 
 Make = Callable[..., Path]
 
@@ -110,6 +110,25 @@ def test_what_is_waited_for_stands_with_the_workload_alone(session: Make) -> Non
 def test_an_epochs_event_is_told_in_the_words_of_the_session(session: Make) -> None:
     text = page_text(session(events=[(37.0, "epoch", "epoch 8, loss 0.1")]))
     assert " ◆ at 0:37: epoch 8, loss 0.1\n" in text
+    text = page_text(session("older", events=[(37.0, "epoch", "8, loss 0.1")]))
+    assert " ◆ at 0:37: epoch 8, loss 0.1\n" in text
+
+
+def test_where_a_loss_comes_from_stands_on_the_page_of_numbers(session: Make) -> None:
+    told = "the loss is from lines in the format of nanoGPT"
+    path = session(events=[(80.0, "xid", "Xid 13"), (89.0, "progress-lines", told)])
+    text = page_text(path)
+    assert told not in text and " ◆ at 1:20: Xid 13\n" in text
+    assert f"\n   {told}\n" in numbers_text(path)
+
+
+def test_how_steps_are_told_stands_on_the_page_of_numbers_beside_a_printed_count(
+    session: Make,
+) -> None:
+    log = [("stdout", f"step {n}/400") for n in range(10, 310, 10)]
+    path = session(kind="command", steps=False, log=log)
+    assert "no steps yet: step lines" not in page_text(path)
+    assert "→ no steps yet: step lines, or torch with --hook loss" in numbers_text(path)
 
 
 async def test_space_holds_the_view_and_lets_it_go(session: Make) -> None:

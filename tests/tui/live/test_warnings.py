@@ -13,13 +13,14 @@ import pytest
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.statements import fact
 from gpuwatch.session.writing.store import SessionStore
+from gpuwatch.tui.feed.alerts import stalled
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import View
 from tests.waiting import until
 
 from ..harness import live, screen_text, shows
 from ..process_sessions import Made, add
-from ..sessions import finished
+from ..sessions import NS, finished
 from ..snapshots_of import numbers_text, page_text
 
 Make = Callable[..., Path]
@@ -188,3 +189,44 @@ def test_what_a_gpu_does_without_the_run_on_it_is_not_held_against_its_counts(
     path = session(known_card=True, meta=meta, off_gpu=True)
     assert "Algorithmic bytes/s" in numbers_text(path)
     assert "3.05 PFLOP/s, " not in page_text(path)
+
+
+def test_a_run_that_has_no_step_for_long_is_told_and_not_one_whose_steps_are_done(
+    session: Make,
+) -> None:
+    hangs = {"kind": "command", "total_steps": 4000}  # the last one at about 25 s
+    row = page_text(session(**hangs)).splitlines()[1]
+    assert re.fullmatch(r" ! no step for 6\d s, usually 5\.\d\d ms", row)
+    assert " ! no step" not in page_text(session("02", **hangs, seconds=35.0))
+    done = {"run": {"total_steps": 4000}}
+    assert " ! no step" not in page_text(session("03", **hangs, meta=done))
+    assert " ! no step" not in page_text(session("04", **hangs, meta=finished(), alive=False))
+
+
+def test_ten_medians_of_a_step_and_twice_the_longest_pause_are_waited_for() -> None:
+    each, evaluated = [n * NS for n in range(20)], [n * NS for n in (*range(20), 40, 41)]
+    (alert,) = stalled("step", each, 29 * NS, 0.5)
+    assert alert.text == "no step for 10 s, usually 500 ms"
+    assert stalled("step", each, 28 * NS, 0.5) == []
+    assert stalled("step", each, 48 * NS, 3.0) == []
+    assert len(stalled("step", each, 49 * NS, 3.0)) == 1
+    assert stalled("step", evaluated, 82 * NS) == []
+    assert len(stalled("step", evaluated, 83 * NS)) == 1
+    assert stalled("step", each[-10:], 900 * NS) == []
+
+
+def test_a_program_that_tells_no_steps_and_prints_no_more_is_told(session: Make) -> None:
+    often = [("stdout", f"line {n}") for n in range(180)]  # one each 0.5 s
+    told = {"kind": "command", "steps": False}
+    path = session(**told, log=often)
+    assert " ! no output" not in page_text(path)
+    store = SessionStore.reopen(path)
+    store.write([("UPDATE log SET t = t / 2", ())])
+    store.close()
+    row = page_text(path).splitlines()[1]
+    assert re.fullmatch(r" ! no output for 45 s, usually each 250 ms", row)
+    at_once = session("02", **told, log=often)
+    store = SessionStore.reopen(at_once)
+    store.write([("UPDATE log SET t = t / 1000", ())])
+    store.close()
+    assert " ! no output" not in page_text(at_once)
