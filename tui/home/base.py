@@ -31,7 +31,7 @@ from gpuwatch.tui.widgets.page import SnapshotPage, number_lines
 
 _BUSIEST = 8
 """Rows for the processes that use the CPU most, where there is no GPU."""
-_LEAST_LISTED = 4
+_LEAST_LISTED = 3
 """Rows of the list that what is above leaves to it."""
 _ROOMY = 30
 """Rows of the screen from which on several alerts have a place."""
@@ -161,7 +161,8 @@ class Home(SessionReading):
             wanted = 2 + _BUSIEST
         listed = 2 + len(self.state.items) if self.state.items else _EMPTY_LIST
         room = height - most  # the same for every row of the list: the graphs stand still
-        top = self.top_rows(width, max(room // 2, room - wanted - listed))
+        part = room // (2 if devices is None or devices.gpus else 3)  # there processes tell more
+        top = self.top_rows(width, max(part, room - wanted - listed))[: max(1, room - 3)]
         self.look_at(width)
         _place(self._top, top)
         self._paint_processes(shown, wanted, space - len(top))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -27,6 +28,8 @@ _LEAST_HISTORY = 8
 """Columns of a history below that width, where a GPU has rows for it."""
 _OWNER_FROM = 110
 """Columns from which on every GPU names its user and program."""
+_LEAST_OWNER, _MOST_OWNER = 10, 20
+"""Columns of these below that width, where they stand in the place of the memory's bar."""
 _BANDWIDTH_FROM = 80
 _ID, _USE, _MEMORY, _BANDWIDTH, _POWER, _TEMPERATURE = 5, 8, 16, 12, 12, 8
 """Columns of each field of a GPU's row."""
@@ -102,7 +105,8 @@ def device_rows(snapshot: Snapshot, width: int, height: int) -> list[Line]:
         told = next((text for text in snapshot.warnings if says_no_gpu(snapshot, text)), None)
         reason = clean(told or snapshot.no_gpu or "none was found")
         reason = f"no GPU: runs use the CPU; {reason.removeprefix('no NVIDIA GPU is seen: ')}"
-        figures = [Line(width).add(f" {part}", "muted") for part in wrap(reason, width - 2, 2)]
+        lines = 2 if height > _LEAST_GRAPH else min(1, height - 1)  # the CPU's values matter more
+        figures = [Line(width).add(f" {part}", "muted") for part in wrap(reason, width - 2, lines)]
         if (cpu := snapshot.cpu) is not None:
             figures += _cpu_figures(cpu, width)
     return [*figures, *_graphs(snapshot, width, height - len(figures))][:height]
@@ -139,6 +143,9 @@ def gpu_layout(width: int, *, bandwidth: bool, history: bool = True) -> GpuLayou
     room = width - _ID - _USE - _MEMORY - shown - _POWER - _TEMPERATURE - owner - 1
     narrow = room - _LEAST_BAR - 4
     if not history or (width < _HISTORY_FROM and narrow < _LEAST_HISTORY):
+        if not owner and narrow + 3 >= _LEAST_OWNER:
+            owner = min(_MOST_OWNER, narrow + 3)
+            return GpuLayout(room - owner, 0, 0, shown, owner)
         return GpuLayout(max(_LEAST_BAR, room // 2), 0, max(0, room - room // 2 - 2), shown, owner)
     if width < _HISTORY_FROM:
         return GpuLayout(_LEAST_BAR, narrow, 0, shown, owner)
@@ -151,21 +158,21 @@ def _table(snapshot: Snapshot, width: int, height: int) -> list[Line]:
     known = any(panel.bandwidth.value is not None for panel in snapshot.panels)
     gpus, headed, summed = snapshot.gpus, height > 1, height > 3
     room = max(1, height - headed - summed)
-    each = min(_TALLEST_GRAPH, room // len(gpus))
+    each, spare = divmod(room, len(gpus))
     history = each > 1 or width >= _HISTORY_FROM
     layout = gpu_layout(width, bandwidth=known, history=history and each > 0)
-    each = each if layout.history else 1
+    if not layout.history:
+        each = spare = 0
     if len(gpus) > room:
         rows = grid_rows(gpus, None, width, room + headed, mark_used=False, key="i")
     else:
         seconds = round((snapshot.window.end - snapshot.window.start) / NS)
         order = "first" if snapshot.window.end > snapshot.t else "last"
         rows = [gpu_heading(layout, width, f"{order} {duration(seconds)}")] if headed else []
-        for gpu in gpus:
-            panel = panels.get(gpu.row.id)
-            rows += gpu_rows(gpu, panel, snapshot.processes, layout, width, each)
-    left = height - len(rows) if layout.history else 1
-    return rows + (_totals(snapshot, layout, width, left) if summed else [])
+        for at, gpu in enumerate(gpus):
+            panel, high = panels.get(gpu.row.id), min(_TALLEST_GRAPH, max(1, each + (at < spare)))
+            rows += gpu_rows(gpu, panel, snapshot.processes, layout, width, high)
+    return rows + ([_total(snapshot, layout, width)] if summed else [])
 
 
 def gpu_heading(layout: GpuLayout, width: int, history: str = "") -> Line:
@@ -180,7 +187,8 @@ def gpu_heading(layout: GpuLayout, width: int, history: str = "") -> Line:
     column += layout.bandwidth
     row.to(column).add(pad("power", _POWER, ">") + pad("temp", _TEMPERATURE, ">"), "muted")
     if layout.owner:
-        row.add("  user, program", "muted")
+        names = longest_fitting(("user, program", "user"), layout.owner - 2)
+        row.add(f"  {names}", "muted")
     return row
 
 
@@ -272,9 +280,9 @@ def _packed(figures: Iterable[tuple[str, str, str]], first: Line, most: int) -> 
     return lines
 
 
-def _totals(snapshot: Snapshot, layout: GpuLayout, width: int, height: int) -> list[Line]:
+def _total(snapshot: Snapshot, layout: GpuLayout, width: int) -> Line:
     """Of all GPUs that are not lost: how many are busy, their memory and power, and the mean
-    utilization over time in ``height`` rows."""
+    utilization, now and over time."""
     lost = {alert.device for alert in snapshot.alerts if alert.kind == "lost"}
     gpus = [gpu for gpu in snapshot.gpus if gpu.row.id not in lost]
     uses = [use for gpu in gpus if (use := gpu.value("hw.gpu.utilization")) is not None]
@@ -288,19 +296,24 @@ def _totals(snapshot: Snapshot, layout: GpuLayout, width: int, height: int) -> l
         )
     )
     row = Line(width).add(pad(" all", _ID), "strong")
-    row.add(f"{sum(use > 0 for use in uses)} of {len(uses)} busy", "strong")
-    mean = percent(fmean(uses)) if uses else ""
-    left = _ID + layout.bar + _USE + 1 - row.used
-    row.add(longest_fitting((f", mean {mean}", f", {mean}"), left) if mean else "", "strong")
+    memory_at = layout.values_at + layout.memory_bar
+    memory = memory_usage(used, size)
+    busy, mean = sum(use > 0 for use in uses), f", mean {percent(fmean(uses))}" if uses else ""
+    texts = (f"{busy} of {len(uses)} busy{mean}", f"{busy}/{len(uses)} busy{mean}")
+    left = memory_at + _MEMORY - len(memory) - 1 - row.used
+    row.add(longest_fitting((*texts, texts[1].removesuffix(mean)), left), "strong")
     known = [panel.history for panel in snapshot.panels if panel.device.row.id not in lost]
     means = [
         fmean(some) if (some := [u for u in column if u is not None]) else None
         for column in zip(*known, strict=True)
     ]
-    first, *others = _history(means, layout, min(_TALLEST_GRAPH, height))
-    row.to(_ID + layout.bar + _USE + 2).join(first).to(layout.values_at)
-    row.bar(used / size if used is not None and size else None, layout.memory_bar, "progress")
-    row.add(f"{memory_usage(used, size):>{_MEMORY}}", "strong").add(" " * layout.bandwidth)
+    row.to(max(row.used + 1, _ID + layout.bar + _USE + 2))
+    history = max(0, layout.values_at - 2 - row.used)
+    row.join(*_history(means, replace(layout, history=history), 1))
+    if row.used < layout.values_at:  # else there is no room for a bar
+        share = used / size if used is not None and size else None
+        row.to(layout.values_at).bar(share, layout.memory_bar, "progress")
+    row.add(f"{memory:>{memory_at + _MEMORY - row.used}}", "strong").add(" " * layout.bandwidth)
     watts = number(power, "W")
     if power is not None and limit is not None:
         watts = f"{power:.0f}/{limit:.0f} W"
@@ -308,7 +321,7 @@ def _totals(snapshot: Snapshot, layout: GpuLayout, width: int, height: int) -> l
             spec = ".1f" if power < 1e4 else ".0f"
             watts = f"{power / 1e3:{spec}}/{limit / 1e3:{spec}} kW"
     row.add(pad(watts, _POWER, ">"), "strong")
-    return [row, *(Line(width).to(_ID + layout.bar + _USE + 2).join(line) for line in others)]
+    return row
 
 
 # One GPU or none: large graphs.
@@ -339,16 +352,23 @@ def _graphs(snapshot: Snapshot, width: int, height: int) -> list[Line]:
 
 
 def _cpu_figures(cpu: DeviceNow, width: int) -> list[Line]:
-    """The CPU's numbers, with the levels of a GPU's; the load is a share of the cores."""
+    """The CPU's numbers, with their levels; each has the room of the longest one, so that no other
+    moves to the next row."""
     use, load = cpu.value("hw.cpu.utilization"), cpu.value("system.cpu.load_average.1m")
     clock, cores = cpu.value("hw.cpu.frequency"), cpu.attribute("core.logical.count")
-    figures = [("utilization", percent(use), *use_level(use))]
-    figures += [("memory", cpu.memory, *memory_level(cpu.memory_share))]
+    figures = [("utilization", 7, percent(use), *use_level(use))]
+    figures += [("memory", 15, cpu.memory, *memory_level(cpu.memory_share))]
     if load is not None:
         share = None if cores is None else load / cores
-        figures += [("load", f"{load:.2f}", *use_level(share))]
-    shown = [(name, _marked(mark, text), role) for name, text, mark, role in figures]
-    title = f" {cpu.title}  " + (f"{si(clock, 'Hz')}  " if clock is not None else "")
+        figures += [("load", 8, f"{load:.2f}", *_level(share, *_LOAD_LEVELS))]
+    shown = [
+        (name, f"{_marked(mark, text):<{columns}}", role)
+        for name, columns, text, mark, role in figures
+    ]
+    titles = [f" {cpu.title}  ", " CPU  "]
+    titles[:0] = [f"{titles[0]}{si(clock, 'Hz')}  "] if clock is not None else []
+    longest = max(len(f"{name} {text}") for name, text, _ in shown)
+    title = longest_fitting(titles, width - longest) or titles[-1]
     return _packed(shown, Line(width).add(title, "strong"), 2)
 
 
@@ -374,7 +394,8 @@ _USES: tuple[Sign, ...] = ((" ", "muted"), ("•", "text"), ("▲", "good"))
 """Of use, where a high one is what people want."""
 _NO_LEVEL: Sign = (" ", "strong")
 _USE_LEVELS, _MEMORY_LEVELS = (0.10, 0.75), (0.50, 0.90)
-"""From which shares on they are medium and high; of use as in nvitop."""
+_LOAD_LEVELS = 1.0, 2.0
+"""From which shares on they are medium and high; of use as in nvitop, of load for each core."""
 
 
 def use_level(share: float | None) -> Sign:

@@ -45,6 +45,8 @@ _AWAY_SECONDS = 600.0
 _YOUNG_NS = 3_000_000_000
 _FIRST_CONTACT = 24
 """Most rows for what can run here, and those for it before it is known."""
+_LEAST_FOR_ONE = 4
+"""Rows for one session, with those around the list."""
 _LONG_FROM = 80
 """Columns from which on a history is of five minutes, and not of one."""
 
@@ -176,7 +178,8 @@ class HomeScreen(Home):
             most = max(len(rows) + 3, self.room[1] - self._first_contact(width))
         if len(devices.gpus) > 1:  # each has its row, and their total, though the list is longer
             most = max(most, min(len(rows) + len(devices.gpus) + 2, self.room[1] * 3 // 5))
-        return rows + device_rows(devices, width, max(3, most - len(rows)))
+        left = self.room[1] - len(rows) - _LEAST_FOR_ONE
+        return rows + device_rows(devices, width, max(1, min(left, max(3, most - len(rows)))))
 
     def _first_contact(self, width: int) -> int:
         """Rows for what can run here, where nothing was recorded yet."""

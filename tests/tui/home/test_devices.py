@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,28 @@ def test_every_gpu_has_a_row_with_utilization_memory_power_and_temperature(
     for number, row in enumerate(rows[1:-1]):
         assert row.startswith(f"  {number}  ") and " %" in row and "GiB" in row
         assert "/700 W" in row and "°C" in row
-        assert row.count("━") + row.count("─") + row.count("╸") >= 8
+        assert row.count("━") + row.count("─") + row.count("╸") >= 6
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_rows_to_spare_go_to_one_gpu_after_the_other_and_the_total_has_one_with_its_mean(
+    session: Make, width: int
+) -> None:
+    snapshot = machine(session, gpus=8)
+    heights = range(18, 27) if width < 100 else range(10, 27)
+    for height in heights:
+        rows = texts(device_rows(snapshot, width, height))
+        assert len(rows) == height and re.match(r" all [2-8].+8 busy, mean \d+ %", rows[-1])
+        starts = [at for at, row in enumerate(rows) if row[:5].strip()]
+        high = [end - start for start, end in pairwise(starts[1:])]
+        assert len(high) == 8 and max(high) - min(high) <= 1
+
+
+def test_a_narrow_row_names_the_owner_where_histories_have_no_room(session: Make) -> None:
+    rows = texts(device_rows(machine(session, RUN, STRANGER, gpus=8), 80, 11))
+    assert "  user" in rows[0] and "  +1 root python w" in rows[1]
+    without = texts(device_rows(machine(session, RUN, gpus=8, file="02"), 60, 11))
+    assert "user" not in without[0] and "─" in without[1].split("%")[1]
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
@@ -178,6 +200,51 @@ def test_without_a_gpu_the_reason_and_the_cpu_stand_there(session: Make) -> None
     assert any("CPU  AMD EPYC" in row and "GHz  utilization • " in row for row in rows)
     assert any(re.search(r"memory +41.5/128 GiB", row) for row in rows)
     assert any("CPU utilization" in row for row in rows)
+
+
+def on_cpu(snapshot: Snapshot, use: float, load: float) -> Snapshot:
+    """With another use of the CPU, of two cores."""
+    devices = []
+    for each in snapshot.devices:
+        if each.row.kind == "cpu":
+            attributes = {**each.row.attributes, "core.logical.count": 2}
+            told = {"hw.cpu.utilization": use, "system.cpu.load_average.1m": load}
+            read = {name: Reading(value, Method.MEASURED, None, "") for name, value in told.items()}
+            row = replace(each.row, name="AMD EPYC", attributes=attributes)
+            each = replace(each, row=row, readings={**each.readings, **read})
+        devices.append(each)
+    return replace(snapshot, devices=tuple(devices))
+
+
+@pytest.mark.parametrize(
+    ("load", "sign"), [(1.9, ("", "good")), (2.1, ("• ", "warn")), (7.51, ("▲ ", "bad"))]
+)
+def test_a_load_above_the_cores_is_a_warning(
+    session: Make, load: float, sign: tuple[str, str]
+) -> None:
+    rows = device_rows(on_cpu(machine(session, gpus=0), 1.0, load), 120, 12)
+    spans = [span for row in rows for span in row.spans()]
+    mark, role = sign
+    assert (f"{mark}{load:.2f}", role) in [(text.rstrip(), role) for text, role in spans]
+
+
+def test_no_figure_of_the_cpu_moves_to_another_row_as_it_grows(session: Make) -> None:
+    snapshot = machine(session, gpus=0)
+    low, high = on_cpu(snapshot, 0.05, 0.1), on_cpu(snapshot, 1.0, 10.03)
+
+    def named(snapshot: Snapshot, width: int) -> list[list[str]]:
+        rows = texts(device_rows(snapshot, width, 12))
+        return [re.findall("utilization|memory|load", row) for row in rows]
+
+    for width in range(40, 121):
+        assert named(low, width) == named(high, width)
+
+
+def test_in_two_rows_without_a_gpu_one_has_the_use_of_the_cpu(session: Make) -> None:
+    snapshot = machine(session, gpus=0)
+    why, figures = texts(device_rows(snapshot, 40, 2))
+    assert why.startswith(" no GPU") and re.match(r" CPU  utilization [•▲]? ?\d+ %", figures)
+    assert texts(device_rows(snapshot, 40, 1)) == [figures]
 
 
 def test_the_head_counts_gpus_and_running_runs_and_alerts_have_rows(session: Make) -> None:

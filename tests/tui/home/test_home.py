@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -173,6 +174,19 @@ async def test_a_long_list_scrolls_with_the_cursor(fake: Fake) -> None:
         await until(pilot, lambda: "run-299" not in screen_text(app))
         await pilot.press("home")
         await shows(pilot, "/x/000.gpuwatch")
+
+
+@pytest.mark.parametrize("gpus", [0, 1, 8])
+async def test_the_smallest_screen_has_a_session_and_what_is_sought_stands_below_it(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, gpus: int
+) -> None:
+    monkeypatch.setenv("FAKE_GPUS", str(gpus))
+    fake.list(*(entry(fake.folder / f"{n}.gpuwatch") for n in range(20)))
+    async with running(HomeScreen, (40, 8)) as (app, pilot):
+        await until(pilot, lambda: bool(re.search(r"\d %(.*\n)+ +✓ finished", screen_text(app))))
+        await pilot.press("slash", *"finished")
+        await shows(pilot, "\n find: finished")
+        assert "✓ finished" in screen_text(app)
 
 
 async def test_a_lost_run_is_taken_up_and_shown(session: Make, fake: Fake) -> None:

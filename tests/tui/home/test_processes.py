@@ -240,3 +240,14 @@ async def test_without_a_gpu_those_that_use_the_cpu_are_told(
     finally:
         busy.kill()
         busy.wait()
+
+
+async def test_without_a_gpu_processes_have_more_rows_than_a_single_gauge(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_GPUS", "0")
+    fake.list(*(entry(fake.folder / f"{n}.gpuwatch") for n in range(20)))
+    many = [replace(on_gpu(pid, 0), gpus=()) for pid in range(11, 41)]
+    async with home(fake, *many) as (_, table, pilot):
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: table.size == (80, 10))  # eight, and two of the heading
