@@ -350,7 +350,7 @@ def _gpus(process: ProcessNow) -> Iterator[Told]:
     for use in process.gpus:
         name = f"GPU {clean(use.device).removeprefix('gpu')}"
         text = f"memory {binary(use.bytes)}, GPU {percent(use.share)}"
-        text += f", bandwidth {percent(use.memory_share)} of the time"
+        text += f", memory busy {percent(use.memory_share)}"
         yield name, text
         if use.reason:
             yield "", f"{UNKNOWN}  {clean(use.reason)}"

@@ -30,8 +30,8 @@ class Order:
 
 ORDERS = (
     Order("GPU memory", None),
-    Order("GPU time", lambda process: process.gpu_share),
-    Order("GPU bandwidth", lambda process: process.memory_share),
+    Order("GPU %", lambda process: process.gpu_share),
+    Order("memory busy", lambda process: process.memory_share),
     Order("CPU", lambda process: process.cores),
     Order("memory", lambda process: process.resident),
     Order("age", lambda process: _seconds(process)),
@@ -41,7 +41,7 @@ ORDERS = (
 )
 
 _BY_CPU = ORDERS[3]
-ORDER_TEXT = "sort by GPU memory, GPU time, bandwidth, CPU, memory, age, GPU, user, PID in turn"
+ORDER_TEXT = "sort by GPU memory, GPU %, memory busy, CPU, memory, age, GPU, user, PID in turn"
 """What the key for it does."""
 
 
@@ -175,14 +175,14 @@ def _columns(processes: Sequence[ProcessNow], width: int) -> list[_Column]:
         _Column("user", 0, 0, _user),
         _Column("GPU mem", size, 0, gpu_memory, "strong"),
         _Column("GPU %", 6, 0, lambda each: _on_gpu(each, each.gpu_share)),
-        _Column("mem %", 6, 90, lambda each: _on_gpu(each, each.memory_share)),
+        _Column("mem busy", 8, 90, lambda each: _on_gpu(each, each.memory_share)),
         _Column("CPU %", 6, 70, _cpu),
         _Column("memory", size, 76, lambda each: _size(each.resident, tight)),
         _Column("age", 9, _SPACIOUS, _age),
     ]
-    empty = {"GPU", "GPU mem", "GPU %", "mem %"} if not any(map(_gpus, processes)) else set()
+    empty = {"GPU", "GPU mem", "GPU %", "mem busy"} if not any(map(_gpus, processes)) else set()
     if all(each.memory_share is None for each in processes):
-        empty.add("mem %")
+        empty.add("mem busy")
     shown = [
         column for column in columns if width >= column.from_width and column.title not in empty
     ]

@@ -247,7 +247,7 @@ def test_the_details_of_a_live_process_have_what_proc_tells(
     assert told["command"].endswith(SECRET) and told["user"] == "alice"
     assert told["parent"].startswith(f"{os.getpid()}  ")
     assert (told["directory"], told["threads"], told["CPU"]) == ("/usr", "1", "100 % of one core")
-    assert told["GPU 0"] == "memory 30.0 GiB, GPU 80 %, bandwidth 40 % of the time"
+    assert told["GPU 0"] == "memory 30.0 GiB, GPU 80 %, memory busy 40 %"
     assert time.strftime("%Y-") in told["started"] and told["started"].endswith(" ago")
 
 

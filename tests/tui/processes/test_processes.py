@@ -191,10 +191,10 @@ async def test_o_sorts_by_use_cores_and_memory(session: Make) -> None:
         await shows(pilot, "by GPU memory")
         assert order_of(app) == [4711, 31337, 50]
         await pilot.press("o")
-        await shows(pilot, "by GPU time")
+        await shows(pilot, "by GPU %")
         assert order_of(app) == [4711, 31337, 50]
         for title, order in (
-            ("GPU bandwidth ↓", [4711, 31337, 50]),
+            ("memory busy ↓", [4711, 31337, 50]),
             ("CPU ↓", [50, 31337, 4711]),
             ("memory ↓", [31337, 4711, 50]),
             ("age ↓", None),
@@ -290,9 +290,9 @@ def test_beside_means_no_process_is_as_busy_as_it_was_in_its_last_second(session
     assert f"and 1 more: {why}" in unknown_rows(processes)[0]
     text = page_text(path, (120, 60))
     assert "── processes, as sampled last ─" in text
-    assert "GPU %" in text and "mem %" not in text
+    assert "GPU %" in text and "mem busy" not in text
     text = page_text(add(session("02"), RUN, STRANGER), (120, 60))
-    assert "── processes ─" in text and "GPU %  mem %" in text and "SM %" not in text
+    assert "── processes ─" in text and "GPU % mem busy" in text and "SM %" not in text
 
 
 @pytest.fixture
