@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import median
 
 from gpuwatch.analysis.hardware.ceilings import devices_of_run, gpus_unknown
-from gpuwatch.core.models import JSON
+from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, binary, milliseconds, percent, si
 from gpuwatch.session.rows import MPS_SERVER, DeviceRow, EventRow, GpuPresence
@@ -228,6 +228,24 @@ def uses_no_gpu(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> bool:
     """Whether the run is known to use none of the recorded GPUs."""
     known = any(device.kind == "gpu" for device in devices) and not gpus_unknown(devices)
     return known and all(device.kind != "gpu" for device in devices_of_run(meta, devices))
+
+
+_HIDES_ALL = ("", "-1", "NoDevFiles")
+"""Values of ``CUDA_VISIBLE_DEVICES``."""
+_OF_CPU = ("cpu", "no-cuda", "no_cuda")
+"""How a word of a command ends that keeps it off the GPUs, such as ``--device=cpu``."""
+
+
+def left_unused(meta: Mapping[str, JSON], devices: Sequence[DeviceRow], visible: object) -> str:
+    """That a run uses none of the GPUs that it was given; empty: it uses some, that is unknown, or
+    its command, or ``visible``, its ``CUDA_VISIBLE_DEVICES``, keeps it off them."""
+    given = mapping(meta.get("environment")).get("gpus")
+    words = mapping(meta.get("launch")).get("command")
+    asked = isinstance(words, list) and any(str(each).endswith(_OF_CPU) for each in words)
+    if not given or asked or visible in _HIDES_ALL or not uses_no_gpu(meta, devices):
+        return ""
+    count = sum(device.kind == "gpu" for device in devices)
+    return f"the run uses no GPU ({count} {'is' if count == 1 else 'are'} here)"
 
 
 def shared_with(

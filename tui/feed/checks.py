@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 from gpuwatch.analysis.hardware.ceilings import (
@@ -39,6 +39,7 @@ from gpuwatch.tui.feed.alerts import (
     LatestEvents,
     Shared,
     alerts_of,
+    left_unused,
     low_memory,
     shared_with,
 )
@@ -53,6 +54,8 @@ HISTORY = ("hw.gpu.sm.activity", "hw.gpu.clock.sm", *PIPES, *THROTTLES)
 _CHECK_NS = 10 * NS
 """Time between two cross-checks of a live run, and the shortest that one covers."""
 _MINUTE_NS = 60 * NS
+_OFF_GPUS_NS = 30 * NS
+"""After so long a run without steps that uses no GPU is told of."""
 _BUSY = 0.5
 """Share of the CPU's time from which on other programs are a warning."""
 CPU_SHARED = "cpu-shared"
@@ -126,6 +129,11 @@ class Checks:
         steps = [Alert("steps", "", self._steps.doubt)] if self._steps.doubt else []
         told = gpu_sharing.told_of_pods(self._facts, sorted(gpus or ()))
         pods = [Alert("pods", "", text) for text in told]
+        launched = number(mapping(self._meta.get("launch")).get("t"))
+        late = launched is not None and t - launched >= _OFF_GPUS_NS
+        if live and gpus is not None and (late or self._steps.any):
+            unused = left_unused(self._meta, self._devices, self._visible)
+            steps += [Alert("unused", "", unused)] if unused else []
         limit = number(mapping(self._meta.get("environment")).get("memory_limit_bytes"))
         return alerts_of(
             devices,
@@ -136,6 +144,11 @@ class Checks:
             shared=() if gpus is None else self._shared(processes, gpus, t, live=live),
             full=low_memory(devices, gpus, limit) if live else (),
         )
+
+    @cached_property
+    def _visible(self) -> object:
+        """The run's ``CUDA_VISIBLE_DEVICES``, read once it runs; ``None``: it has none."""
+        return self._reader.facts().get("process", {}).get("process.env.CUDA_VISIBLE_DEVICES")
 
     def _shared(
         self, processes: Sequence[ProcessNow], gpus: frozenset[str], t: int, *, live: bool

@@ -85,6 +85,34 @@ def test_other_programs_that_take_half_of_the_cpu_are_told(session: Make) -> Non
     assert "other programs" not in page_text(over)
 
 
+GIVEN = {"environment": {"kind": "bare", "label": "bare", "gpus": ["GPU-0"]}}
+ON_CPU = GIVEN | {"run": {"device": "cpu", "dtype": "float32", "batch_size": 64}}
+UNUSED = " ! the run uses no GPU (1 is here)"
+
+
+@pytest.mark.parametrize(
+    ("told", "fields"),
+    [
+        (True, {}),
+        (True, {"steps": False}),
+        (False, {"steps": False, "seconds": 20}),
+        (False, {"meta": GIVEN}),
+        (False, {"meta": ON_CPU | {"environment": {**GIVEN["environment"], "gpus": []}}}),
+        (False, {"meta": ON_CPU | {"launch": {"t": 0, "command": ["train", "--device", "cpu"]}}}),
+        (False, {"meta": ON_CPU | finished()}),
+    ],
+)
+def test_a_run_that_leaves_its_gpus_unused_is_told_of_unless_that_was_asked_for(
+    session: Make, told: bool, fields: dict[str, object]
+) -> None:
+    path = session(**{"meta": ON_CPU, **fields})
+    assert (UNUSED in page_text(path).splitlines()) == told
+    store = SessionStore.reopen(path)
+    store.write([fact("process", "process.env.CUDA_VISIBLE_DEVICES", "-1")])
+    store.close()
+    assert UNUSED not in page_text(path)
+
+
 def test_clocks_that_are_free_again_are_no_warning(session: Make) -> None:
     path = session(throttled=True, seconds=3)
     add_event(path, 1, "throttle", CLOCKS)
