@@ -67,7 +67,9 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     if work is None:
         return []
     parts = [f"batch {work.batch_size}" if work.batch_size else None, work.dtype, work.model]
-    title = "  ".join(["workload", *(clean(part) for part in parts if part)])
+    other = snapshot.means not in ("", "timed steps") and work.step is not None
+    what = "workload, timed steps" if other else "workload"
+    title = "  ".join([what, *(clean(part) for part in parts if part)])
     rows = [rule(title, width)]
     if work.reports or snapshot.phase or snapshot.printed:
         rows.append(progress_row(snapshot, work, width))
@@ -107,10 +109,7 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
         rows.append(line.add("  r", "key", press="r").add(" shows each", "muted"))
     if snapshot.shares is not None and phases > 0:
         rows += phase_rows(snapshot.shares, width, phases)
-    bound = snapshot.bound
-    if bound and snapshot.means not in ("", "timed steps") and work.step is not None:
-        bound = f"timed steps: {bound}"
-    return rows + bound_rows(bound, width, phases // 2 if snapshot.status.live else phases)
+    return rows + bound_rows(snapshot.bound, width, phases // 2 if snapshot.status.live else phases)
 
 
 def parts_text(parts: Sequence[Part], most: int) -> str:

@@ -177,6 +177,7 @@ def _gauges(snapshot: Snapshot, width: int) -> list[Row]:
         rows += _ceiling(gauge, width)
         for name, mfu in gauge.mfus:
             rows += _number(name, mfu, width, "1")
+            rows += wrapped(mean_text(gauge), width, role="muted", left=5)
         if gauge.key == "flops" and not gauge.mfus and not snapshot.machine_only:
             uncounted = Reading(None, Method.UNAVAILABLE, "no FLOP are counted: see FLOP/s above")
             rows += _number("MFU", uncounted, width, "1")

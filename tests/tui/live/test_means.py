@@ -24,6 +24,7 @@ from gpuwatch.tui.live.rows import Options
 from gpuwatch.tui.plain.plain import end_lines, status_line
 from gpuwatch.tui.widgets.gauge_rows import badge, gauge_rows
 from gpuwatch.tui.widgets.head_rows import position_row, title_row
+from gpuwatch.tui.widgets.page import number_lines
 
 from ..harness import live, screen_text, shows
 from ..sessions import GIB, NS, finished
@@ -93,16 +94,23 @@ def test_low_gauges_have_names_that_cannot_be_misread(session: Make) -> None:
         assert all("…" not in row[:26] for row in rows)
 
 
-def test_the_mean_of_a_part_without_steps_is_over_all_of_it(session: Make) -> None:
-    """As that of the utilization is: both are of one time."""
-    path = session(meta=finished(), alive=False, total_steps=8000)
+def test_the_work_of_a_part_is_the_mean_of_its_steps(session: Make) -> None:
+    """What came after them is no rate of 0."""
+    path = session(meta=finished(), alive=False, total_steps=8000, known_card=True)
     with SessionReader(path) as reader:
         (last,) = reader.steps(reader.last_step() - 1, 1)
     assert 35 * NS < last.t < 60 * NS
-    whole, part = (shown(path, View(seconds=seconds)).gauges[2] for seconds in (None, 60))
-    assert whole.reading.value is not None and part.period == "last 1 min"
-    worked = (last.t - 30 * NS) / (60 * NS)
-    assert part.reading.value == pytest.approx(whole.reading.value * worked, rel=0.1)
+    whole, part = (shown(path, View(seconds=seconds, metric="samples/s")) for seconds in (None, 60))
+    assert part.work is not None and part.picked is not None and whole.picked is not None
+    for one, other in ((whole.gauges[2], part.gauges[2]), (whole.picked, part.picked)):
+        assert one.reading.value is not None and other.period == "last 1 min"
+        assert other.reading.value == pytest.approx(one.reading.value, rel=0.1)
+    rows = texts(page_of(part, Options(), 80, 24).lines)
+    assert any(row.startswith("── workload, timed steps ") for row in rows)
+    assert not any("workload, timed" in row for row in page_text(path).splitlines())
+    page = ["".join(text for text, _ in row) for row in number_lines(part, 120)]
+    gauges = "\n".join(page[: page.index(" steps")])
+    assert gauges.count("mean of the last 1 min") == 2 + len(part.gauges[2].mfus) > 2
     none = shown(path, View(seconds=10, metric="samples/s"))
     assert none.picked is not None and none.algorithmic.value is None
     for reading in (none.gauges[2].reading, none.picked.reading):
