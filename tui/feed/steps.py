@@ -562,7 +562,7 @@ def phase_shares(
             break
     if not steps:
         return None
-    other = other_phase(mapping(meta.get("run")))
+    other = other_phase(mapping(meta.get("run")), sums)
     parts = tuple(
         (other if name == "other" else name, min(1.0, part / whole))
         for name, part in sums.items()

@@ -15,7 +15,7 @@ from gpuwatch.analysis.study.read import read, read_sessions
 from gpuwatch.analysis.summary.load import disturbances
 from gpuwatch.report.document.sessions import short
 from gpuwatch.report.text import as_text
-from tests.analysis.sessions import CPU, SECOND, summary
+from tests.analysis.sessions import CPU, SECOND, record, summary
 
 STEPS = [
     {
@@ -212,6 +212,10 @@ def test_a_phase_that_was_not_seen_has_its_reason(tmp_path: Path) -> None:
     told = summary(tmp_path / "a.gpuwatch", steps=STEPS, run={"unseen_phases": unseen})
     assert "phase data: unavailable: no loader" in told.notes
     brief = as_text(short(read(tmp_path / "a.gpuwatch"), [], None, ""), 80)
+    assert "forward 40 %, other (with data) 60 %" in brief
+    old = [{**step, "phases": {"data": 0.0, **step["phases"]}} for step in STEPS]
+    record(tmp_path / "b.gpuwatch", steps=old)
+    brief = as_text(short(read(tmp_path / "b.gpuwatch"), [], None, ""), 80)
     assert "forward 40 %, other (with data) 60 %" in brief
 
 

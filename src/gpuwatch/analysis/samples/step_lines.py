@@ -63,10 +63,10 @@ def hooked(meta: Mapping[str, JSON]) -> bool | None:
     return bool(hook.get("processes")) if isinstance(hook, dict) else None
 
 
-def other_phase(run: Mapping[str, JSON]) -> str:
+def other_phase(run: Mapping[str, JSON], phases: Mapping[str, float]) -> str:
     """What the rest of a step is called: with the phases that the hook could not see, whose time is
-    in it. ``run``: what the workload told of itself."""
-    unseen = mapping(run.get("unseen_phases"))
+    in it. ``run``: what the workload told of itself; ``phases``: seconds, 0 of one unseen."""
+    unseen = {*mapping(run.get("unseen_phases")), *(name for name in phases if not phases[name])}
     inside = " and ".join(name for name in ("data", "forward") if name in unseen)
     return f"other (with {inside})" if inside else "other"
 

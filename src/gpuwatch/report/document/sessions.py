@@ -175,8 +175,9 @@ def short(
     if phases and rest > _LEAST_REST * step:  # what no phase covers is of the step, too
         phases["other"] = rest
         step += rest
+    other = other_phase(session.run, session.steps.phases)
     parts = (
-        f"{other_phase(session.run) if name == 'other' else name} {units.percent(seconds / step)}"
+        f"{other if name == 'other' else name} {units.percent(seconds / step)}"
         for name, seconds in phases.items()
     )
     verdict = of.roofline.verdict
