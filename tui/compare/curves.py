@@ -185,7 +185,7 @@ def _step_curves(
     *,
     told: bool,
 ) -> dict[str, Curve]:
-    """Curves from the step lines: time of a step, loss, and the rates of the work of ``count``.
+    """Curves from the step lines: time of the longest step, loss, and the rates of ``count``.
 
     ``start``: of the first timed step, in nanoseconds; ``marks``: as in :func:`steps_at`;
     ``told``: whether the workload told when each line's last step ended.
@@ -198,12 +198,14 @@ def _step_curves(
         seconds = sum(row.seconds or ()) or row.count * (taken or 0.0)
         amounts = [of(row) for of in work.values()]
         rates = (None if each is None or not seconds else each / seconds for each in amounts)
-        values = (taken, _mean(row.loss), *rates)
+        longest = max(full_times(row), default=taken)
+        values = (longest, _mean(row.loss), *rates)
         step_points.append(((row.t - start) / NS, steps, row.warmup, values))
     thinned = _thinned(step_points, points)
     curves = {}
     for at, key in enumerate((STEP_TIME, LOSS, *work)):
-        values = tuple(_mean([row[3][at] for row in rows]) for rows in thinned)
+        of = _longest if key == STEP_TIME else _mean
+        values = tuple(of([row[3][at] for row in rows]) for rows in thinned)
         if any(value is not None for value in values):
             curves[key] = Curve(
                 tuple(rows[-1][0] for rows in thinned),
@@ -236,6 +238,10 @@ def _thinned(step_points: Sequence[_StepPoint], points: int) -> list[list[_StepP
         place = here
         groups[-1].append(point)
     return groups
+
+
+def _longest(values: Sequence[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
 
 
 def _mean(values: Sequence[float | None] | None) -> float | None:

@@ -143,7 +143,10 @@ def _stretch(series: Sequence[Series], view: View) -> tuple[float, float]:
 
 def _place(at: int, series: Series, view: View, stretch: tuple[float, float], dots: int) -> _Placed:
     curves = _curves(series, view)
-    by_run = [_by_column(_along(curve, view), curve.values, stretch, dots) for curve in curves]
+    held = view.metric.key == STEP_TIME
+    by_run = [
+        _by_column(_along(curve, view), curve.values, stretch, dots, held) for curve in curves
+    ]
     # Of fewer runs the median would be of those alone that took longest.
     ends = [
         max((dot for dot, v in enumerate(means) if v is not None), default=0) for means in by_run
@@ -167,8 +170,13 @@ def _by_column(
     values: Sequence[float | None],
     stretch: tuple[float, float],
     columns: int,
+    held: bool,
 ) -> list[float | None]:
-    """The mean in each column; columns between two neighbouring points are interpolated."""
+    """The mean in each column; columns between two neighbouring points are interpolated.
+
+    ``held``: the most in each, and between two points the value of the later one, since it is of
+    the time before: in a mean a stall would be lost.
+    """
     start, end = stretch
     scale = columns / max(1e-12, end - start)
     in_column: list[list[float]] = [[] for _ in range(columns)]
@@ -181,14 +189,17 @@ def _by_column(
         if value is not None:
             in_column[column].append(value)
     means: list[float | None] = [
-        sum(points) / len(points) if points else None for points in in_column
+        (max(points) if held else sum(points) / len(points)) if points else None
+        for points in in_column
     ]
     for (left, first), (right, second) in pairwise(points):
         if first is None or second is None:
             continue
         low, high = means[left], means[right]
         for column in range(left + 1, right):
-            if low is not None and high is not None:
+            if held:
+                means[column] = second
+            elif low is not None and high is not None:
                 means[column] = low + (high - low) * (column - left) / (right - left)
     return means
 
@@ -224,7 +235,8 @@ def _title(
 ) -> Line:
     methods = dict.fromkeys(curve.method for each in placed for curve in _curves(each.series, view))
     row = Line(width).add(f" {view.metric.title}", "strong")
-    row.add(f"  {'/'.join(methods)}" if methods else "", "muted")
+    longest = ", longest steps" * (view.metric.key == STEP_TIME)
+    row.add(f"  {'/'.join(methods)}{longest}" if methods else "", "muted")
     gpus = {curve.gpus for each in placed for curve in _curves(each.series, view)}
     if max(gpus, default=1) > 1:
         devices = f"{max(gpus)} GPUs" if len(gpus) == 1 else "the GPUs of each run"
@@ -234,7 +246,8 @@ def _title(
     along = "timed steps" if view.by_step else "time since the first timed step"
     ends = ", while all runs go on" * any(each.known > 1 for each in placed)
     ends += ", ╌ warm-up" * warmup
-    texts = (f"  by {along}{ends}", f"  by {along.split(' since')[0]}{ends}", f"  by {along}")
+    short = along.partition(" since")[0]
+    texts = (f"  by {along}{ends}", f"  by {short}{ends}", f"  by {short}")
     return row.add(longest_fitting(texts, row.left) or texts[-1], "muted")
 
 
@@ -359,7 +372,7 @@ class Overlay:
         self._crossings: dict[tuple[int, int], list[int]] = {}
         self._lines: list[Cell] = []
         self._letters: dict[tuple[int, int], int] = {}
-        self._ends: dict[int, list[Cell]] = {}
+        self._ends: dict[tuple[int, int], int] = {}
 
     def add(
         self, letter: str, role: str, values: Sequence[float | None], scale: tuple[float, float]
@@ -387,8 +400,9 @@ class Overlay:
         return [self._cell(column, at) for column in range(self._columns)]
 
     def ends(self, at: int) -> list[Cell]:
-        """Letters of the lines that end in a row."""
-        return self._ends.get(at, [])
+        """Letters of the lines that end at the right edge in a row."""
+        ends = sorted((x, number) for (x, row), number in self._ends.items() if row == at)
+        return [self._lines[number] for x, number in ends if x >= self._columns]
 
     def _height(self, value: float, low: float, high: float) -> int:
         share = (value - low) / ((high - low) or 1.0)
@@ -403,12 +417,15 @@ class Overlay:
             lines.append(number)
 
     def _add_letters(self, number: int, heights: Sequence[int | None]) -> None:
-        """Label the line at regular distances and at its end; each line at different columns."""
+        """Label the line at regular distances and behind its end; each line at different
+        columns."""
         ends = [x for x, y in enumerate(heights) if y is not None]
         if not ends:
             return
-        row = self._row_of(heights[ends[-1]])
-        self._ends.setdefault(row, []).append(self._lines[number])
+        row, behind = self._row_of(heights[ends[-1]]), ends[-1] // DOT_COLUMNS + 1
+        while (behind, row) in self._ends:
+            behind += 1
+        self._ends[behind, row] = number
         for column in range(4 + number * 3, self._columns, _LETTER_DISTANCE):
             y = heights[column * DOT_COLUMNS]
             if y is not None:
@@ -418,6 +435,8 @@ class Overlay:
         return (self._rows * _DOT_ROWS - 1 - (y or 0)) // _DOT_ROWS
 
     def _cell(self, column: int, row: int) -> Cell:
+        if (column, row) in self._ends:
+            return self._lines[self._ends[column, row]]
         lines = self._crossings.get((column, row))
         if not lines:
             return " ", "text"

@@ -8,8 +8,9 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, Ceiling, gpus_unknown
@@ -21,7 +22,7 @@ from gpuwatch.analysis.samples.step_lines import NO_STEPS, NO_STEPS_YET
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, DERIVED, Method, reading_of
 from gpuwatch.core.models import JSON, mapping, number
-from gpuwatch.core.units import NS, milliseconds, nice, percent
+from gpuwatch.core.units import NS, milliseconds, nice
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, StepRow
 from gpuwatch.session.schema import SUFFIX
@@ -319,7 +320,7 @@ def _with_scale(gauge: Gauge, sources: Sources) -> Gauge:
 
 def _logarithmic(gauge: Gauge) -> Gauge:
     """The gauge on a logarithmic scale, if its history spans a decade: most of it would be flat."""
-    known = [value for value in gauge.history if value is not None]
+    known = [value for value in (*gauge.history, *gauge.ghost) if value is not None]
     if not known or not 0 < _DECADE * min(known) <= max(known):
         return gauge
     floor = 10.0 ** math.floor(math.log10(min(known)))
@@ -373,13 +374,18 @@ def picked_of(key: str, devices: Sequence[DeviceNow], sources: Sources) -> Gauge
     title = title_of(key)
     if key in _STEPS:
         reading, history = _step_figure(key, sources)
-        # A loss falls: its mean says nothing, and its scale is that of what is shown.
-        own = replace(sources, live=True, scales={}) if key == LOSS else sources
+        own = sources
+        if key != THROUGHPUT:
+            # A loss falls: its mean says nothing. Scales are of what is shown: a stall passes.
+            own = replace(sources, live=sources.live or key == LOSS, scales={})
         gauge = _gauge(own, PICKED, title, _STEPS[key], reading, history)
-        if key == STEP_TIME and sources.earlier is not None:
-            ghost = sources.earlier.beside(sources.steps.recent, sources.window)
-            gauge = replace(gauge, ghost=ghost)
-        return _logarithmic(_with_scale(gauge, own)) if key == LOSS else _with_scale(gauge, own)
+        if key == STEP_TIME:
+            view, earlier = sources.window, sources.earlier
+            ghost = earlier.beside(sources.steps.recent, view) if earlier else ()
+            longest = tuple(sources.steps.longest.columns(view))
+            gauge = replace(gauge, history=longest, ghost=ghost)
+        gauge = _with_scale(gauge, own)
+        return gauge if key == THROUGHPUT else _logarithmic(gauge)
     unit = reading_of(key)[1]
     device = _device(key, devices, sources.device.row.id if sources.device else None)
     if device is None:
@@ -445,30 +451,36 @@ class Earlier:
     rows: Sequence[StepRow]
 
     def beside(self, recent: Sequence[StepRow], view: Window) -> tuple[float | None, ...]:
-        """For each column of ``view`` the mean step time, in seconds, that this run had at the
-        step to which the run with the lines ``recent`` had come then."""
-        times, ends = [row.t for row in recent], [row.step for row in self.rows]
+        """For each column of ``view`` the longest time, in seconds, that this run took for the
+        steps that the run with the lines ``recent`` took then."""
+        times = [row.t for row in recent]
         values: list[float | None] = []
-        for start, end in zip(view.edges(), view.edges()[1:], strict=False):
-            at = bisect_right(times, end) - 1
-            place = bisect_left(ends, recent[at].step) if at >= 0 and start < times[-1] else -1
-            known = 0 <= place < len(ends)
-            values.append(_mean([self.rows[place]]) if known else None)
+        for start, end in pairwise(view.edges()):
+            same: Sequence[StepRow] = ()
+            if times and start < times[-1] and times[0] <= end:
+                first = recent[bisect_right(times, start)]
+                last = recent[min(bisect_left(times, end), len(times) - 1)]
+                same = self._of(first.step - first.count + 1, last.step)
+            values.append(max((max(row.seconds or (0.0,)) for row in same), default=None))
         return tuple(values)
 
     def compared(self, timed: Sequence[StepRow]) -> str:
-        """How the newest timed lines compare with the same steps of this run, without a verdict."""
-        whole = [row for row in timed if row.seconds]
-        first, last = (whole[0].step - whole[0].count, whole[-1].step) if whole else (0, 0)
-        same = [row for row in self.rows if first <= row.step - row.count and row.step <= last]
-        now, then = _mean(whole), _mean(same)
-        if now is None or then is None:
+        """The median time of the newest timed steps and of the same steps of this run: of one run
+        each there is no verdict."""
+        now = _by_step(timed)
+        then = _by_step(self._of(min(now), max(now))) if now else {}
+        if not (same := sorted(now.keys() & then.keys())):
             return f"the run of {self.began} has no times of these steps"
-        word = "slower" if now > then else "faster"
+        middle = [milliseconds(median(of[step] for step in same)) for of in (now, then)]
         return (
-            f"{milliseconds(now)}/step, {percent(abs(now / then - 1))} {word} than "
-            f"{milliseconds(then)} on {self.began}, steps {first + 1:,}–{last:,}"
+            f"{middle[0]} against {middle[1]} on {self.began}, one run each: no verdict; "
+            f"medians of steps {same[0]:,}–{same[-1]:,}"
         )
+
+    def _of(self, first: int, last: int) -> Sequence[StepRow]:
+        """The lines with these steps."""
+        begin = bisect_left(self.rows, first, key=_step)
+        return self.rows[begin : bisect_left(self.rows, last, key=_step) + 1]
 
 
 def earlier_of(path: Path, meta: Mapping[str, JSON]) -> Earlier | None:
@@ -489,6 +501,14 @@ def earlier_of(path: Path, meta: Mapping[str, JSON]) -> Earlier | None:
     return Earlier(when, [row for row in rows if row.seconds])
 
 
-def _mean(rows: Sequence[StepRow]) -> float | None:
-    seconds = [each for row in rows for each in row.seconds or ()]
-    return sum(seconds) / len(seconds) if seconds and sum(seconds) > 0 else None
+def _step(row: StepRow) -> int:
+    return row.step
+
+
+def _by_step(rows: Sequence[StepRow]) -> dict[int, float]:
+    """Seconds of each step by its number."""
+    return {
+        step: seconds
+        for row in rows
+        for step, seconds in enumerate(row.seconds or (), row.step - len(row.seconds or ()) + 1)
+    }

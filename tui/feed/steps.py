@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -90,10 +90,12 @@ class StepHistory(History):
             buckets: Collection[int] = range(first, last + 1)
             if len(buckets) > len(self.sums):  # a foreign file may hold any time
                 buckets = [bucket for bucket in self.sums if bucket in buckets]
-            known = [self.sums.get(bucket, (0.0, 0.0)) for bucket in buckets]
-            weight = sum(each for _, each in known)
-            means.append(sum(total for total, _ in known) / weight if weight else None)
+            means.append(self._of_sums([self.sums[each] for each in buckets if each in self.sums]))
         return clip(means, view, recent[-1].t)
+
+    def _of_sums(self, known: Sequence[tuple[float, float]]) -> float | None:
+        weight = sum(each for _, each in known)
+        return sum(total for total, _ in known) / weight if weight else None
 
     def _of_recent(self, view: Window) -> list[float | None]:
         raise NotImplementedError
@@ -203,6 +205,34 @@ class StepFigure(StepHistory):
         return column_means(times, [value for _, value in told], view, _pause(times))
 
 
+class LongestSteps(StepHistory):
+    """The longest step of each column, over all the time that it took: in a mean a stall of a
+    minute would be one of a second."""
+
+    def add(self, spans: Iterable[Span]) -> None:
+        """Add step lines, with the time that they cover."""
+        for start, end, row in spans:
+            if (value := _longest(row)) is None:
+                continue
+            last = max(0, end - 1) // BUCKET_NS
+            for bucket in range(max(start // BUCKET_NS, last - _MOST_BUCKETS), last + 1):
+                self.sums[bucket] = max(value, self.sums.get(bucket, (0.0, 0.0))[0]), 1.0
+
+    def _of_sums(self, known: Sequence[tuple[float, float]]) -> float | None:
+        return max((value for value, _ in known), default=None)
+
+    def _of_recent(self, view: Window) -> list[float | None]:
+        edges = view.edges()
+        columns: list[float | None] = [None] * view.columns
+        for start, end, row in intervals(self._steps.recent):
+            if end <= view.start or (value := _longest(row)) is None:
+                continue
+            first, last = bisect_right(edges, start) - 1, bisect_left(edges, end)
+            for column in range(max(0, first), min(last, view.columns)):
+                columns[column] = max(value, columns[column] or 0.0)
+        return columns
+
+
 class Steps:
     """The step lines read so far; used in the feed's thread."""
 
@@ -255,6 +285,7 @@ class Steps:
         figures = (_unknown,) * 2 if self._writers else (_loss, _mean_seconds)
         self.flop, self.bytes, self.samples = (WorkRate(self, work) for work in works)
         self.losses, self.times = (StepFigure(self, figure) for figure in figures)
+        self.longest = LongestSteps(self)
         if self._present is not None:
             for own, present in zip(self.histories, self._present.histories, strict=True):
                 own.sums = present.sums
@@ -262,7 +293,7 @@ class Steps:
     @property
     def histories(self) -> Sequence[StepHistory]:
         """All of them."""
-        return self.flop, self.bytes, self.samples, self.losses, self.times
+        return self.flop, self.bytes, self.samples, self.losses, self.times, self.longest
 
     @property
     def any(self) -> bool:
@@ -342,6 +373,7 @@ class Steps:
             self.whole = [row for row in self._reader.steps_together() if not row.warmup]
             self._no_rates = self._no_rates or no_rates(meta, self.whole)
             self.update(meta)
+            self.longest.add(intervals(self.whole))
 
     def _add(self, rows: list[StepRow]) -> None:
         self.whole = None  # a run that lost its recorder may go on
@@ -374,6 +406,7 @@ class Steps:
                 rate.add(spans)
             for figure in (self.losses, self.times):
                 figure.add(rows)
+            self.longest.add(spans)
 
     def backfill(self) -> bool:
         """Read one chunk of older step lines; returns whether there may be more."""
@@ -593,6 +626,12 @@ def _mean_seconds(row: StepRow) -> float | None:
     """Mean duration of the timed steps of a line."""
     seconds = sum(row.seconds) / len(row.seconds) if row.seconds and not row.warmup else None
     return seconds if seconds is None or isfinite(seconds) else None
+
+
+def _longest(row: StepLine) -> float | None:
+    """Seconds of the longest timed step of a line."""
+    times = row.times if isinstance(row, StepBucket) else row.seconds
+    return None if row.warmup else max(filter(isfinite, times or ()), default=None)
 
 
 def _unknown(_: StepLine) -> float | None:

@@ -101,7 +101,8 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     if not snapshot.status.live and (took := parts_text(snapshot.parts, rows[-1].left - 3)):
         rows[-1].end(f"{took} ", "muted")
     if snapshot.earlier:
-        text = fit(clean(snapshot.earlier), width - 4)
+        told = clean(snapshot.earlier)
+        text = longest_fitting((told, told.partition(";")[0]), width - 4) or fit(told, width - 4)
         rows.append(Line(width).add(f" {GHOST} ", "strong").add(text))
     if snapshot.ranks is not None and phases > 0:
         role = "warn" if snapshot.ranks.straggler else "text"

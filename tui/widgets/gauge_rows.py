@@ -106,13 +106,15 @@ DIGITS = {
 
 GHOST = "•"
 """An earlier run in a history."""
+_GHOSTS = 4
+"""On bars it has one in so many columns, so that they stay visible."""
 EVENT = "◆"
 """Mark of an event on the time axis and in its row."""
 
 
 def _short_title(gauge: Gauge) -> str:
     """Of a gauge with one or two rows: ``utilization``, ``bandwidth``, ``bytes/s``, ``FLOP/s``."""
-    return gauge.title if gauge.key == "picked" else gauge.title.split()[-1]
+    return gauge.title.removesuffix(" scale") if gauge.key == "picked" else gauge.title.split()[-1]
 
 
 def value_width(width: int) -> int:
@@ -277,9 +279,13 @@ def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
             rows[above + index].add(f" {text}", "muted")
         return rows
     history: Sequence[float | None] = gauge.history
+    ghosts: Sequence[float | None] = gauge.ghost
     top, bottom = gauge.scale or 1.0, "0" if gauge.scale or _has_history(gauge) else ""
     if gauge.floor:
-        history = [None if each is None else log(each / gauge.floor) for each in history]
+        history, ghosts = (
+            [None if each is None else log(max(1.0, each / gauge.floor)) for each in of]
+            for of in (history, ghosts)
+        )
         top, bottom = log(top / gauge.floor), scale_end(gauge.floor, gauge.unit, LABEL)
     drawn = area(history, top, height)
     top_label = scale_end(gauge.scale, gauge.unit, LABEL) if gauge.scale else ""
@@ -292,20 +298,17 @@ def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
             label = scale_end(gauge.ceiling or 0.0, gauge.unit, LABEL)
         tick = "╪" if index == mark else "┤" if label else "│"
         row.add(f"{label:>{LABEL - 1}}", "muted").add(tick, "key" if index == mark else "faint")
-        ghost = _in_row(gauge, height - 1 - index, height)
+        ghost = frozenset(
+            at
+            for at, value in enumerate(ghosts)
+            if value is not None
+            and min(height - 1, int(value / top * height)) == height - 1 - index
+            and (drawn[index][at] == " " or at % _GHOSTS == 0)
+        )
         for at, character in enumerate(drawn[index]) if ghost else ():
             row.add(*((GHOST, "strong") if at in ghost else (character, gauge.key)))
         row.add("" if ghost else drawn[index], gauge.key)
     return rows
-
-
-def _in_row(gauge: Gauge, up: int, height: int) -> frozenset[int]:
-    """The columns whose ghost is in the row ``up`` rows above the lowest of ``height``."""
-    return frozenset(
-        column
-        for column, value in enumerate(gauge.ghost)
-        if value is not None and min(height - 1, int(value / gauge.scale * height)) == up
-    )
 
 
 def _ceiling_row(gauge: Gauge, height: int) -> int | None:

@@ -17,11 +17,14 @@ from gpuwatch.tui.compare.curves import METRICS, STEP_TIME, Curve, Curves, Metri
 from gpuwatch.tui.compare.history_rows import Overlay, Series, View, _place, history_rows
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.display_options import DisplayOptions
+from gpuwatch.tui.feed.snapshot import View as LiveView
 from gpuwatch.tui.widgets.ascii import to_ascii
+from tests.analysis.sessions import BATCH, SECOND, WARM, record
 from tests.report import results
 
 from ..harness import piloted, running, screen_text, shows, until
 from ..sessions import finished
+from ..snapshots_of import snapshot_of
 from .test_compare import many
 
 Make = Callable[..., Path]
@@ -170,6 +173,36 @@ def test_one_wild_step_does_not_flatten_the_others() -> None:
     assert "6.00 ms" in text[1]
 
 
+def test_a_stall_is_as_long_and_as_high_as_it_was(tmp_path: Path) -> None:
+    """In the mean of a column it would be a tenth, and a ramp before it."""
+    ends = [*range(1, 101), *range(171, 271)]
+    steps = [
+        {"event": "step", "step": n, "samples": BATCH, "seconds": 71.0 if n == 101 else 1.0}
+        | {"monotonic_ns": round((WARM + end) * SECOND)}
+        for n, end in enumerate(ends, 1)
+    ]
+    path = record(tmp_path / "a.gpuwatch", steps=steps, step_seconds=13.5)
+    for points in (20, 1000):
+        curves = read_curves(path, points)
+        assert max(v for v in curves.curves[STEP_TIME].values if v is not None) == 71.0
+    placed = _place(0, Series("a", (curves,), 1), View(STEP), (0.0, 270.0), 54)
+    assert set(placed.values[:20]) == {1.0} and set(placed.values[21:34]) == {71.0}
+    live = snapshot_of(path, LiveView(metric=STEP_TIME, seconds=None, columns=54)).picked
+    assert live is not None and live.scale == 100 and live.history.count(71.0) in (14, 15)
+
+
+def test_the_letter_at_an_end_is_where_the_line_ends() -> None:
+    text = rows(
+        Series("bare", (run([0.25] * 30),), 1),
+        Series("docker", (run([0.75] * 60),), 1),
+        Series("other", (run([0.25] * 30),), 1),
+    )
+    (low,) = heights(text, "a")
+    line = text[low].rstrip()
+    assert line.endswith("ac") and len(line) < 52
+    assert text[heights(text, "b").pop()].rstrip().endswith("b")
+
+
 def test_close_up_says_that_its_scale_is_not_from_zero() -> None:
     series = Series("bare", (run([0.005] * 30 + [0.0052] * 30, STEP),), 1)
     assert len(heights(rows(series, view=View(STEP)), "a")) == 1
@@ -228,7 +261,7 @@ async def test_h_draws_them_and_m_x_z_change_metric_alignment_and_scale(session:
         await shows(pilot, "against")
         await pilot.press("h")
         await shows(pilot, "b 2 env1")
-        await shows(pilot, "step time  measured  by time since the first timed step")
+        await shows(pilot, "step time  measured, longest steps  by time since the first timed step")
         await until(pilot, lambda: "reading" not in screen_text(app))
         await pilot.press("m")
         await shows(pilot, "GPU utilization  measured")
@@ -237,7 +270,7 @@ async def test_h_draws_them_and_m_x_z_change_metric_alignment_and_scale(session:
         await pilot.press("z")
         await shows(pilot, "scale not from zero")
         await pilot.press("M", "x", "z")
-        await shows(pilot, "step time  measured  by time")
+        await shows(pilot, "step time  measured, longest steps  by time")
         assert "scale not from zero" not in screen_text(app)
         await pilot.press("question_mark")
         await shows(pilot, "scale from zero, or over the values alone")

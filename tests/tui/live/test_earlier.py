@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from array import array
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +12,11 @@ import pytest
 
 from gpuwatch.tui.feed.gauges import STEP_TIME
 from gpuwatch.tui.feed.snapshot import View
-from gpuwatch.tui.widgets.gauge_rows import GHOST
+from gpuwatch.tui.widgets.gauge_rows import GHOST, gauge_rows
 
 from ..harness import live, screen_text, shows, until
 from ..sessions import Script, finished, write
-from ..snapshots_of import snapshot_of
+from ..snapshots_of import snapshot_of, texts
 
 BEFORE = Script(meta=finished(), alive=False, start=-3600.0)
 NOW = {"seconds": 30.0, "pace": 1.1}
@@ -32,18 +35,18 @@ async def test_b_compares_the_same_steps_and_draws_the_earlier_run(tmp_path: Pat
         assert GHOST not in screen_text(app)
         await pilot.press("b")
         await shows(pilot, "Step time")
-        await shows(pilot, " % slower than 5.38 ms on 09 Oct 07:53, steps ")
-        assert screen_text(app).count(GHOST) > 30
+        await shows(pilot, " against 5.38 ms on 09 Oct 07:53, one run each: no verdict; medians of")
+        assert screen_text(app).count(GHOST) > 10
         for key in ("b", "escape"):
             await pilot.press(key)
             await until(
                 pilot,
-                lambda: GHOST not in screen_text(app) and " slower than " not in screen_text(app),
+                lambda: GHOST not in screen_text(app) and " against " not in screen_text(app),
             )
             await pilot.press("b")
-            await shows(pilot, " slower than ")
+            await shows(pilot, " against ")
     snapshot = snapshot_of(path, View(earlier=True, metric=STEP_TIME), 30.0)
-    assert len(snapshot.earlier) <= 76, "it fits on 80 columns"
+    assert len(snapshot.earlier.partition(";")[0]) <= 76, "it fits on 80 columns"
     assert snapshot.picked is not None
     pairs = [
         (now, then)
@@ -51,6 +54,24 @@ async def test_b_compares_the_same_steps_and_draws_the_earlier_run(tmp_path: Pat
         if now is not None and then is not None
     ]
     assert pairs and all(1.0 < now / then < 1.2 for now, then in pairs)
+
+
+def test_the_earlier_run_hides_no_bar_and_one_stall_of_it_no_other_value(tmp_path: Path) -> None:
+    path = written(tmp_path, before=BEFORE)
+    gauge = snapshot_of(path, View(earlier=True, metric=STEP_TIME), 30.0).picked
+    assert gauge is not None
+    gauge = replace(gauge, history=(0.006,) * 40, ghost=(0.0055,) * 20 + (0.009,) * 20)
+    for height in (1, 2, 6):
+        graph = "\n".join(row[34:74] for row in texts(gauge_rows(gauge, height, 80)))
+        assert graph.count(GHOST) >= 5 and sum(graph.count(each) for each in "▁▂▃▄▅▆▇█") >= 25
+    store = tmp_path / "studies/before/01-bare.gpuwatch"
+    with closing(sqlite3.connect(store)) as file, file:
+        stall = array("d", [30.0]).tobytes()
+        file.execute("UPDATE step SET seconds = ? WHERE n = 100", (stall,))
+    stalled = snapshot_of(path, View(earlier=True, metric=STEP_TIME), 30.0)
+    assert stalled.picked is not None and max(filter(None, stalled.picked.ghost)) == 30.0
+    assert stalled.picked.floor > 0, "a logarithmic scale"
+    assert " against 5.38 ms " in stalled.earlier
 
 
 @pytest.mark.parametrize(
