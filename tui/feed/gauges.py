@@ -169,7 +169,10 @@ def _bandwidth(sources: Sources) -> Gauge:
     history = Derived(
         lambda share: None if share[0] is None else share[0] * peak, sources.history(_BUSY)
     )
-    return _gauge(sources, "bandwidth", title, "By/s", bound, history)
+    gauge = _gauge(sources, "bandwidth", title, "By/s", bound, history)
+    if bound.method is Method.UNAVAILABLE and not any(gauge.history):
+        return _unavailable(sources, "bandwidth", title, "By/s", reason)
+    return gauge
 
 
 def bandwidth_of(sources: Sources) -> Reading:
@@ -181,13 +184,18 @@ def bandwidth_of(sources: Sources) -> Reading:
 
 
 def _bandwidth_bound(sources: Sources, reason: str | None) -> Reading | None:
-    """Upper bound of the bandwidth: the share of time with a memory access times the peak."""
+    """Upper bound of the bandwidth: the share of time with a memory access times the peak.
+
+    Of 0 there is none: the driver gives whole percents.
+    """
     if sources.peak_bandwidth is None or not sources.provides(_BUSY):
         return None
     share = sources.reading(_BUSY)
     source = f"{share.source} x peak bandwidth"
     if share.method is Method.UNAVAILABLE:
         return Reading(None, Method.UNAVAILABLE, share.reason, source, Method.BOUND)
+    if share.value == 0:
+        return Reading(None, Method.UNAVAILABLE, reason, source, Method.BOUND)
     value = None if share.value is None else share.value * sources.peak_bandwidth
     return Reading(value, Method.BOUND, reason, source)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.core.metrics import Method
 from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.live.page import page_of, panel_rows
 from gpuwatch.tui.live.rows import Options
@@ -16,7 +17,8 @@ from gpuwatch.tui.widgets.device_rows import grid_rows
 from gpuwatch.tui.widgets.gauge_rows import value_parts
 
 from ..harness import live, screen_text, shows, until
-from ..snapshots_of import snapshot_of, texts
+from ..sessions import finished
+from ..snapshots_of import numbers_text, snapshot_of, texts
 
 Make = Callable[..., Path]
 GRID = View(grid=True)
@@ -140,3 +142,17 @@ def test_a_bound_of_the_bandwidth_has_its_mark_in_a_panel_too(session: Make, wid
     rows = texts(panel_rows(snapshot.panels, "gpu0", width, 9, mark_used=True))
     figures = [row for row in rows if "bandwidth" in row]
     assert all("bandwidth ≤1.34 TB/s" in row and "°C" in row for row in figures) and figures
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_memory_that_is_0_percent_busy_bounds_no_bandwidth(session: Make, goes_on: bool) -> None:
+    """The driver gives whole percents: at most 0 B/s is more than is known."""
+    idle = {(f"gpu{at}", "hw.gpu.memory.busy"): 0.0 for at in (0, 1)}
+    over = {} if goes_on else {"meta": finished(), "alive": False}
+    path = session(gpus=2, memory_busy=True, known_card=True, count=False, sampled=idle, **over)
+    snapshot = snapshot_of(path, GRID)
+    gauge = snapshot.gauges[1]
+    assert gauge.reading.method is Method.UNAVAILABLE and not any(gauge.history)
+    assert "the driver gives no bandwidth counter for this GPU" in str(gauge.reading.reason)
+    text = "\n".join(texts(panel_rows(snapshot.panels, "gpu0", 120, 9, mark_used=True)))
+    assert text.count("bandwidth —") == 2 and "≤" not in text + numbers_text(path)
