@@ -29,6 +29,7 @@ from gpuwatch.analysis.samples.step_lines import (
     no_rates,
     no_steps,
     other_phase,
+    run_of,
     several_writers,
     times_of,
 )
@@ -595,7 +596,7 @@ def phase_shares(
             break
     if not steps:
         return None
-    other = other_phase(mapping(meta.get("run")), sums)
+    other = other_phase(run_of(meta, sums))
     parts = tuple(
         (other if name == "other" else name, min(1.0, part / whole))
         for name, part in sums.items()

@@ -214,7 +214,7 @@ def test_a_phase_that_was_not_seen_has_its_reason(tmp_path: Path) -> None:
     brief = as_text(short(read(tmp_path / "a.gpuwatch"), [], None, ""), 80)
     assert "forward 40 %, other (with data) 60 %" in brief
     old = [{**step, "phases": {"data": 0.0, **step["phases"]}} for step in STEPS]
-    record(tmp_path / "b.gpuwatch", steps=old)
+    record(tmp_path / "b.gpuwatch", steps=old, extra={"hook": {"processes": 1}})
     brief = as_text(short(read(tmp_path / "b.gpuwatch"), [], None, ""), 80)
     assert "forward 40 %, other (with data) 60 %" in brief
 

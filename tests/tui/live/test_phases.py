@@ -88,7 +88,10 @@ def test_other_is_told_once_with_the_phases_that_the_hook_could_not_see() -> Non
     legend = texts(phase_rows(shares, 120, 2))[1]
     assert "backward 40 %" in legend and "other (with data and forward) 60 %" in legend
     old = [line({"data": 0.0, "forward": 0.0, "backward": 0.4, "other": 0.6}, (1.1,))]
-    assert phase_shares(old, {}) == shares, "older recordings have an unseen one as 0"
+    hooked = {"hook": {"processes": 1}}
+    assert phase_shares(old, hooked) == shares, "older recordings have an unseen one as 0"
+    own = phase_shares(old, {})
+    assert own is not None and ("other", pytest.approx(0.6)) in own.parts, "a program's own 0 is 0"
 
 
 def test_old_steps_go_when_new_ones_come() -> None:

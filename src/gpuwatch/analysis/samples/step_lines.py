@@ -63,10 +63,20 @@ def hooked(meta: Mapping[str, JSON]) -> bool | None:
     return bool(hook.get("processes")) if isinstance(hook, dict) else None
 
 
-def other_phase(run: Mapping[str, JSON], phases: Mapping[str, float]) -> str:
+def run_of(meta: Mapping[str, JSON], phases: Mapping[str, float]) -> Mapping[str, JSON]:
+    """What the workload told of itself; older hooks told a phase that they could not see as 0.
+
+    ``phases``: seconds of each."""
+    run = mapping(meta.get("run"))
+    unseen = {name: "it was told as 0" for name in phases if hooked(meta) and not phases[name]}
+    told = {**unseen, **mapping(run.get("unseen_phases"))}
+    return {**run, "unseen_phases": told} if unseen else run
+
+
+def other_phase(run: Mapping[str, JSON]) -> str:
     """What the rest of a step is called: with the phases that the hook could not see, whose time is
-    in it. ``run``: what the workload told of itself; ``phases``: seconds, 0 of one unseen."""
-    unseen = {*mapping(run.get("unseen_phases")), *(name for name in phases if not phases[name])}
+    in it. ``run``: as of :func:`run_of`."""
+    unseen = mapping(run.get("unseen_phases"))
     inside = " and ".join(name for name in ("data", "forward") if name in unseen)
     return f"other (with {inside})" if inside else "other"
 

@@ -23,6 +23,7 @@ from gpuwatch.analysis.samples.step_lines import (
     hooked,
     no_rates,
     no_steps,
+    run_of,
     several_writers,
 )
 from gpuwatch.analysis.samples.window import Window, behind, span_of, spent, timed_window
@@ -205,6 +206,7 @@ def summarise_from(
     if not steps:
         described = replace(described, reason=silent)
     if hooked(meta):  # of a phase that the hook never saw the time is in ``other``, not 0
+        run = run_of(meta, described.phases)
         seen = {name: seconds for name, seconds in described.phases.items() if seconds > 0}
         described = replace(described, phases=seen)
     described = replace(

@@ -175,7 +175,7 @@ def short(
     if phases and rest > _LEAST_REST * step:  # what no phase covers is of the step, too
         phases["other"] = rest
         step += rest
-    other = other_phase(session.run, session.steps.phases)
+    other = other_phase(session.run)
     parts = (
         f"{other if name == 'other' else name} {units.percent(seconds / step)}"
         for name, seconds in phases.items()
