@@ -162,6 +162,9 @@ def test_what_is_judged_is_not_called_worse_where_the_verdict_cannot_tell() -> N
     ):
         named = replace(row, group=group, name=name, unit=unit)
         assert effect(named, 1, 0, DECIDED) and not effect(named, 1, 0, unsure)
+    whole = replace(row, group="start-up and time", name="elapsed")
+    judged, doubted = (replace(each, change=change) for each in (DECIDED, unsure))
+    assert [effect(whole, 1, 0, each) for each in (DECIDED, judged, doubted)] == ["", "worse", ""]
 
 
 @pytest.mark.parametrize(

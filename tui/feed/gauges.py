@@ -488,7 +488,8 @@ class Earlier:
     def _of(self, first: int, last: int) -> Sequence[StepRow]:
         """The lines with these steps."""
         begin = bisect_left(self.rows, first, key=_step)
-        return self.rows[begin : bisect_left(self.rows, last, key=_step) + 1]
+        rows = self.rows[begin : bisect_left(self.rows, last, key=_step) + 1]
+        return rows[:-1] if rows and rows[-1].step - rows[-1].count >= last else rows
 
 
 def earlier_of(path: Path, meta: Mapping[str, JSON]) -> Earlier | None:

@@ -209,7 +209,7 @@ def test_noise_asks_for_an_interval_beyond_half_of_it() -> None:
     assert MARGIN < found.change.low < found.noise / 2
     assert found.kind is Kind.CANT_TELL
     (reason,) = found.reasons
-    assert reason.endswith("the interval would have to be beyond 1.4 %, half of that")
+    assert reason.endswith("the interval would have to be beyond 1.4 %, or surer beyond 1 %")
     surer = one(shifted(0.066, FIVE_NOISY))
     assert surer.change is not None and surer.change.low > found.noise / 2
     assert surer.kind is Kind.SLOWER

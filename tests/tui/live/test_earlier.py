@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from array import array
 from contextlib import closing
@@ -10,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.feed.gauges import STEP_TIME
+from gpuwatch.session.rows import StepRow
+from gpuwatch.tui.feed.gauges import STEP_TIME, Earlier
+from gpuwatch.tui.feed.samples import Window
 from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.widgets.gauge_rows import GHOST, gauge_rows
 
 from ..harness import live, screen_text, shows, until
-from ..sessions import Script, finished, write
+from ..sessions import NS, Script, finished, write
 from ..snapshots_of import snapshot_of, texts
 
 BEFORE = Script(meta=finished(), alive=False, start=-3600.0)
@@ -72,6 +75,29 @@ def test_the_earlier_run_hides_no_bar_and_one_stall_of_it_no_other_value(tmp_pat
     assert stalled.picked is not None and max(filter(None, stalled.picked.ghost)) == 30.0
     assert stalled.picked.floor > 0, "a logarithmic scale"
     assert " against 5.38 ms " in stalled.earlier
+
+
+@pytest.mark.parametrize("seconds", [math.nan, math.inf])
+def test_times_that_are_not_finite_are_none(tmp_path: Path, seconds: float) -> None:
+    path = written(tmp_path, before=BEFORE)
+    with closing(sqlite3.connect(tmp_path / "studies/before/01-bare.gpuwatch")) as file, file:
+        file.execute(
+            "UPDATE step SET seconds = ? WHERE n = 100", (array("d", [seconds]).tobytes(),)
+        )
+    gauge = snapshot_of(path, View(earlier=True, metric=STEP_TIME), 30.0).picked
+    assert gauge is not None and all(math.isfinite(each) for each in filter(None, gauge.ghost))
+    assert any(gauge.ghost)
+
+
+def test_over_steps_before_its_first_timed_one_the_earlier_run_has_no_time() -> None:
+    def line(step: int, *seconds: float) -> StepRow:
+        rest = (None, None, None, {}, (), None, None)
+        return StepRow(step, step * NS, step, len(seconds), False, None, seconds, *rest)
+
+    ghost = Earlier("", [line(8, 9.0, 9.0, 9.0)]).beside(
+        [line(n, 1.0) for n in range(1, 9)], Window(0, 8 * NS, 8)
+    )
+    assert ghost == (None,) * 5 + (9.0,) * 3
 
 
 @pytest.mark.parametrize(

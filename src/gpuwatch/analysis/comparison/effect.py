@@ -33,17 +33,19 @@ def effect(row: TableRow, at: int, baseline: int, verdict: Verdict) -> str:
     """
     share = row.group == "efficiency" and row.name.startswith(_MORE_OF)
     more = share or (row.group, row.unit) in _MORE
-    ratio = row.ratios[at]
-    if at == baseline or not ratio or row.name in OF_THE_RUN or not shows(row, at, baseline):
+    ratio, change = row.ratios[at], row.change(at)
+    judged = change is not None and change is verdict.change  # also of whole runs
+    if at == baseline or not ratio or not shows(row, at, baseline):
+        return ""
+    if row.name in OF_THE_RUN and not judged:
         return ""
     if verdict.kind in (Kind.INVALID, Kind.DESCRIBED):  # two blocks show noise as often
         return ""
     if not more and (row.group, row.unit) not in _LESS:
         return ""
-    of_step_time = share or (row.group, row.unit) in _RATES or row.name in _JUDGED
-    if verdict.kind is Kind.CANT_TELL and of_step_time:
+    judged = judged or share or (row.group, row.unit) in _RATES or row.name in _JUDGED
+    if verdict.kind is Kind.CANT_TELL and judged:
         return ""
-    change = row.change(at)
     margin = verdict.margin
     low, high = (ratio - 1, ratio - 1) if change is None else (change.low, change.high)
     if low > margin:

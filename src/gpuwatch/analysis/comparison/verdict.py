@@ -145,7 +145,7 @@ def reasons_of(
     if found.outside and found.noisy and not found.beyond_noise:
         half = units.percent(noise / NOISE_GATE)
         noisy = f"with runs that vary by {units.percent(noise)}"
-        yield f"{noisy} the interval would have to be beyond {half}, half of that"
+        yield f"{noisy} the interval would have to be beyond {half}, or surer beyond {limit}"
         return
     if found.noisy and not found.outside:
         open_ = "" if found.excluded or found.inside else "it may be faster or slower: "

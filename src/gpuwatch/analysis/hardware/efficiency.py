@@ -25,12 +25,11 @@ from gpuwatch.analysis.hardware.crosscheck import (
     shared,
 )
 from gpuwatch.analysis.hardware.energy import COUNTER, CPU_POWER, POWER, Energy, energy_of
-from gpuwatch.analysis.hardware.kernels import how_to_see
 from gpuwatch.analysis.hardware.mfu import MfuPeak, hfu_of, mfu_peaks
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
 from gpuwatch.analysis.hardware.pipes import busiest, most_executed
 from gpuwatch.analysis.hardware.points import Rates
-from gpuwatch.analysis.hardware.profile import Counters
+from gpuwatch.analysis.hardware.profile import Counters, how_to_see
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
 from gpuwatch.analysis.measured_value import MeasuredValue, divided, unknown

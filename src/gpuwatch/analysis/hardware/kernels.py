@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, replace
 
 from gpuwatch.analysis.hardware.profile import (
@@ -18,12 +18,10 @@ from gpuwatch.analysis.hardware.profile import (
     Profile,
     Table,
     counters_table,
-    how_to_record,
-    profile_of,
 )
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.models import number
 
 OTHER = "other"
 """The family of names that say nothing."""
@@ -145,20 +143,18 @@ def family_seconds(profile: Profile | None) -> dict[str, float]:
     }
 
 
-def how_to_see(meta: Mapping[str, JSON]) -> str | None:
-    """How to see the kernels of a run, and which take most of their time; ``None`` if a run like it
-    would have none either."""
-    if not mapping(meta.get("profile")).get("tables"):
-        return how_to_record(meta)
-    families = family_table(profile_of(meta))
-    shares = [] if families is None else families.numbers(_SHARE)
-    most = [
+def most_time(profile: Profile | None) -> str:
+    """The two families that take most of the time in kernels, such as ``56 % normalization, 12 %
+    copy``; empty where they are not known."""
+    if profile is None or _table(profile, KERNELS) is None or not (of := family_table(profile)):
+        return ""
+    shares = zip(of.numbers(_SHARE), of.column("Name"), strict=True)
+    known = [
         f"{units.percent(share / 100)} {name}"
-        for share, name in zip(shares, families.column("Name") if families else (), strict=True)
-        if share is not None
+        for share, name in shares
+        if share and share > 0 and name != OTHER
     ]
-    told = f", by their time {', '.join(most[:2])}" if most else ""
-    return f"`gpuwatch kernels SESSION` shows its kernels{told}"
+    return ", ".join(known[:2])
 
 
 def family_table(profile: Profile | None) -> Table | None:

@@ -264,8 +264,10 @@ def _profiled_again(meta: Mapping[str, JSON]) -> str:
     return " ".join(["gpuwatch run --profile 4 --", command if known else "COMMAND"])
 
 
-def how_to_record(meta: Mapping[str, JSON]) -> str | None:
-    """How to record the kernels of a run; ``None`` if a run like it would have none either."""
+def how_to_see(meta: Mapping[str, JSON]) -> str | None:
+    """How to see the kernels of a run; ``None`` if a run like it would have none either."""
+    if mapping(meta.get("profile")).get("tables"):
+        return "`gpuwatch kernels SESSION` shows its kernels"
     own = mapping(meta.get("workload")).get("kind") == "command"
     if not own or meta.get("profile") or mapping(meta.get("hook")).get("text"):
         return None

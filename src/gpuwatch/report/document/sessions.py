@@ -24,6 +24,7 @@ from gpuwatch.analysis.comparison.side_by_side import (
     tells_more,
     used_gpus,
 )
+from gpuwatch.analysis.hardware.kernels import most_time
 from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.samples.step_lines import far_mean, other_phase
 from gpuwatch.analysis.summary.identity import device_names, session_title, sound
@@ -180,6 +181,7 @@ def short(
         f"{other if name == 'other' else name} {units.percent(seconds / step)}"
         for name, seconds in phases.items()
     )
+    busiest = most_time(session.profile)
     verdict = of.roofline.verdict
     bounds = [] if efficiency.headline(session) or not sound(session) else [verdict.text]
     if verdict.hint and sound(session):
@@ -194,7 +196,8 @@ def short(
     used = f"used: {'; '.join(each.text for each in given)}"
     lines = (
         *((outcome, identity) if sound(session) else (identity, outcome)),
-        [f"phases of a step: {', '.join(parts)}"] if phases else [],
+        [f"phases of a step: {', '.join(parts)}"] * bool(phases)
+        + [f"most time in kernels: {busiest}"] * bool(busiest),
         bounds if efficiency.efficiency_rows(session) else [],
         [used] * bool(given) + [f"cost: {cost}"] * bool(cost),
         [
@@ -235,9 +238,10 @@ def _each_gpu(compared: Comparison) -> list[Table]:
     gpus = used_gpus(session)
     if not gpus or (len(gpus) == 1 and session.workload.get("kind") != "machine"):
         return []
-    columns = [("", *(gpu.id for gpu in gpus))]
+    columns = [("", *(clean(gpu.id, 30) for gpu in gpus))]
     columns += [(word, *(_of_gpu(gpu, name) for gpu in gpus)) for name, word in _OF_EACH.items()]
-    head, *rows = zip(*(each for each in columns if {*each[1:]} != {units.UNKNOWN}), strict=True)
+    known = [each for each in columns[1:] if {*each[1:]} != {units.UNKNOWN}]
+    head, *rows = zip(columns[0], *known, strict=True)
     return [Table(head, tuple(rows))] if head[1:] else []
 
 

@@ -6,6 +6,7 @@ A file from elsewhere may hold anything: values of a wrong type become unknown, 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 
 from gpuwatch.core.metrics import Method
@@ -79,6 +80,8 @@ def step_of(row: tuple[JSON, ...]) -> StepRow:
     phases, evaluation, sampled = phases_of(phases)
     partial = partial if bytes_of((partial,)) <= limits.OF_A_LINE else None
     seconds, loss, acc1, acc5 = map(floats, lists)
+    if seconds and not math.isfinite(sum(seconds)):
+        seconds = None
     return StepRow(
         n=whole(n),
         t=whole(t),
