@@ -3,6 +3,7 @@ GPUs, held clocks, lost counters."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -232,8 +233,8 @@ def uses_no_gpu(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> bool:
 
 _HIDES_ALL = ("", "-1", "NoDevFiles")
 """Values of ``CUDA_VISIBLE_DEVICES``."""
-_OF_CPU = ("cpu", "no-cuda", "no_cuda")
-"""How a word of a command ends that keeps it off the GPUs, such as ``--device=cpu``."""
+_OF_CPU = re.compile(r"(^|[=\s])(cpu(:\d+)?|--no[-_]?(cuda|gpu))($|\s)", re.IGNORECASE)
+"""A word of a command that keeps it off the GPUs, such as ``--device=cpu``."""
 
 
 def left_unused(meta: Mapping[str, JSON], devices: Sequence[DeviceRow], visible: object) -> str:
@@ -241,7 +242,7 @@ def left_unused(meta: Mapping[str, JSON], devices: Sequence[DeviceRow], visible:
     its command, or ``visible``, its ``CUDA_VISIBLE_DEVICES``, keeps it off them."""
     given = mapping(meta.get("environment")).get("gpus")
     words = mapping(meta.get("launch")).get("command")
-    asked = isinstance(words, list) and any(str(each).endswith(_OF_CPU) for each in words)
+    asked = isinstance(words, list) and any(_OF_CPU.search(str(each)) for each in words)
     if not given or asked or visible in _HIDES_ALL or not uses_no_gpu(meta, devices):
         return ""
     count = sum(device.kind == "gpu" for device in devices)

@@ -18,11 +18,14 @@ def exit_code(folder: Path) -> int:
     known = {STUDY_ENDED, *GIVEN_UP}
     missing = [run_ for run_ in not_run(folder) if run_.problems[0].code not in known]
     code = ExitCode.NOT_AVAILABLE if missing else ExitCode.DONE
-    for path in sessions_in(folder):
-        meta = read_meta(path)
-        state = status(meta, path)
-        if not state.live and state.state not in (State.FINISHED, State.STOPPED):
-            failed = mapping(meta.get("result")).get("launcher_failed")
-            reason = ExitCode.NOT_AVAILABLE if failed else exit_code_of(mapping(meta.get("error")))
-            code = max(code, reason)
-    return code
+    return max(code, *map(exit_code_of_run, sessions_in(folder)), ExitCode.DONE)
+
+
+def exit_code_of_run(path: Path) -> int:
+    """The exit code of a run; one that goes on has none."""
+    meta = read_meta(path)
+    state = status(meta, path)
+    if state.live or state.state in (State.FINISHED, State.STOPPED):
+        return ExitCode.DONE
+    failed = mapping(meta.get("result")).get("launcher_failed")
+    return ExitCode.NOT_AVAILABLE if failed else exit_code_of(mapping(meta.get("error")))

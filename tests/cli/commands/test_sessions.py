@@ -98,6 +98,7 @@ def test_a_terminal_has_the_statuses_in_colour(said, monkeypatch: pytest.MonkeyP
     status = "ended: 1 lost of 4"
     assert killed.replace("\x1b[1;31m", "").replace("\x1b[m", "") == plain[1]
     assert f"\x1b[1;31m{status}" in killed
+    assert said(KEPT, columns=12)[0].startswith("\x1b[1msession")
     monkeypatch.setenv("NO_COLOR", "1")
     assert said(KEPT) == plain
 

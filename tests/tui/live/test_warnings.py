@@ -98,7 +98,16 @@ UNUSED = " ! the run uses no GPU (1 is here)"
         (False, {"steps": False, "seconds": 20}),
         (False, {"meta": GIVEN}),
         (False, {"meta": ON_CPU | {"environment": {**GIVEN["environment"], "gpus": []}}}),
-        (False, {"meta": ON_CPU | {"launch": {"t": 0, "command": ["train", "--device", "cpu"]}}}),
+        *(
+            (told, {"meta": ON_CPU | {"launch": {"t": 0, "command": ["train", *words]}}})
+            for told, words in (
+                (False, ["--device", "CPU"]),
+                (False, ["--device=cpu:0"]),
+                (False, ["--no-gpu"]),
+                (False, ["x --no-cuda && echo"]),
+                (True, ["--workers-per-cpu", "4"]),
+            )
+        ),
         (False, {"meta": ON_CPU | finished()}),
     ],
 )

@@ -177,7 +177,9 @@ def test_where_nothing_can_be_recorded_a_warning_says_why_and_lines_are_few(
 def test_who_watches_a_run_to_its_end_has_its_exit_code(
     session: Make, meta: dict[str, Any], code: int
 ) -> None:
-    assert main(["attach", "--plain", str(session(meta=meta, alive=False))]) == code
+    path = session(meta=meta, alive=False)
+    (path.parent / "other.gpuwatch").write_text("garbage")
+    assert main(["attach", "--plain", str(path)]) == code
 
 
 def test_what_is_no_session_is_an_error(tmp_path: Path) -> None:

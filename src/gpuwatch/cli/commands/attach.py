@@ -77,11 +77,12 @@ def _watch(arguments: argparse.Namespace, refresh: float) -> int:
     if not arguments.plain:
         terminal.require(to_paste("attach --plain", path))
     shown = screen_options.watch(arguments, path, refresh, follow=follow)
-    from gpuwatch.cli.study_result import exit_code
+    from gpuwatch.cli.study_result import exit_code, exit_code_of_run
     from gpuwatch.session.study.progress import recorder_alive
 
-    over = shown == ExitCode.DONE and not recorder_alive(path.parent)
-    return exit_code(path.parent) if over else shown
+    if shown != ExitCode.DONE or recorder_alive(path.parent):
+        return shown
+    return exit_code(path.parent) if follow or placed else exit_code_of_run(path)
 
 
 def watched(session: str | None) -> Path:

@@ -214,9 +214,8 @@ _OPEN = frozenset({"queued", "starting", "running", "unknown"})
 def _coloured(table: str) -> str:
     """The table with a bold head, and its statuses in colour where one failed or goes on."""
     head, *lines = table.splitlines()
-    start = head.index("status")
-    end = start + len(head[start:].split("  ", 1)[0])
-    end += len(head[end:]) - len(head[end:].lstrip())
+    before, _, behind = head.partition("status")
+    start, end = len(before), len(head) - len(behind.lstrip())
 
     def status(text: str) -> str:
         failed = any(word in text for word in ("fail", "kill", "lost"))
