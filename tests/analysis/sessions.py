@@ -77,17 +77,17 @@ def record(
 ) -> Path:
     """Twenty steps of ``step_seconds`` from second 5 on, sampled every ``interval``.
 
-    A gauge has one value, or one for each tick in turn; a counter its growth each second; ``extra``
-    are further keys of ``meta``, or others in place of those here. ``facts`` are of the workload's
-    versions, ``host`` of the machine, ``process`` of its process. ``steps`` are step lines in place
-    of those;
-    ``processes`` hold memory of a GPU: its id, PID, name, whether it is the workload's, bytes.
+    A gauge has one value, one for each tick in turn, or none as it is not supported; a counter its
+    growth each second; ``extra`` are further keys of ``meta``, or others in place of those here.
+    ``facts`` are of the workload's versions, ``host`` of the machine, ``process`` of its process.
+    ``steps`` are step lines in place of those; ``processes`` hold memory of a GPU: its id, PID,
+    name, whether it is the workload's, bytes.
     """
     gauges, counters = gauges or {}, counters or {}
     names = [*gauges, *counters]
     channels = [
         (
-            Channel(device, name, Method.MEASURED, "test"),
+            _channel(device, name, known=gauges.get((device, name), 0) is not None),
             CATALOGUE[name].unit,
             CATALOGUE[name].kind.value,
         )
@@ -152,6 +152,12 @@ def record(
         writer.tick(n, round(t * SECOND), values)
     assert writer.close()
     return path
+
+
+def _channel(device: str, name: str, *, known: bool) -> Channel:
+    if known:
+        return Channel(device, name, Method.MEASURED, "test")
+    return Channel(device, name, Method.UNAVAILABLE, "test", "not supported")
 
 
 def summary(path: Path, **options: Any) -> Summary:

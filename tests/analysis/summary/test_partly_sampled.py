@@ -79,7 +79,38 @@ def test_a_gpu_that_never_had_it_is_no_gap_but_told_by_name(tmp_path: Path) -> N
     assert found.metrics[bandwidth].coverage == pytest.approx(1)
     assert partly_sampled([found]) == ()
     (told,) = (each for each in missing_notes([found]) if "of gpu1" in each)
-    assert told.startswith("unavailable: GPU memory bandwidth of gpu1: ")
+    assert told == "unavailable: GPU memory bandwidth of gpu1: not supported"
+
+
+def test_each_gpu_lacks_only_what_it_never_had(tmp_path: Path) -> None:
+    temperature, power = "hw.gpu.temperature", "hw.gpu.power"
+    gauges = {
+        ("gpu0", temperature): None,
+        ("gpu1", temperature): 60.0,
+        ("gpu0", power): 400.0,
+        ("gpu1", power): None,
+    }
+    found = sessions.summary(
+        tmp_path / "a.gpuwatch", devices=(sessions.GPU, sessions.OTHER_GPU), gauges=gauges
+    )
+    assert [each for each in missing_notes([found]) if " of gpu" in each] == [
+        "unavailable: GPU temperature of gpu0: not supported",
+        "unavailable: GPU power of gpu1: not supported",
+    ]
+
+
+@pytest.mark.parametrize("had", [6, 11])
+def test_a_gpu_that_fell_out_before_the_steps_is_a_gap(tmp_path: Path, had: int) -> None:
+    gauges = {
+        ("gpu0", "hw.gpu.power"): 400.0,
+        ("gpu1", "hw.gpu.power"): [*[100.0] * had, *[None] * 60],
+    }
+    found = sessions.summary(
+        tmp_path / "a.gpuwatch", devices=(sessions.GPU, sessions.OTHER_GPU), gauges=gauges
+    )
+    assert partly_sampled([found]) == (
+        "GPU power: samples cover less than 0.1 % of the timed steps",
+    )
 
 
 def test_a_rate_that_is_of_before_the_window_is_not_its_maximum(tmp_path: Path) -> None:

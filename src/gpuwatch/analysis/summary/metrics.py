@@ -108,9 +108,13 @@ def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column]) -> Stat
     parts = [column.integral for column in columns if column.integral is not None]
     if not described.count or not parts:
         return described
-    # A device that never had it leaves no gap in the samples of the others.
-    having = [part for part in parts if part.coverage] or parts
-    described = replace(described, coverage=min(part.coverage for part in having))
+    # A device that never had it leaves no gap in the samples of the others; one that fell out does.
+    having = [
+        column.integral.coverage
+        for channel, column in zip(channels, columns, strict=True)
+        if column.integral is not None and channel.sampled_as is not Method.UNAVAILABLE
+    ]
+    described = replace(described, coverage=min(having, default=0.0))
     weighted = [(part.mean, part.coverage) for part in parts if part.mean is not None]
     if not weighted:
         return described  # a single sample, of which nobody knows since when it stands

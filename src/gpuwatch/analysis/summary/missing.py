@@ -42,17 +42,18 @@ def missing(sessions: Sequence[Summary]) -> dict[str, list[str]]:
 
 def missing_notes(sessions: Sequence[Summary]) -> list[str]:
     """A sentence for each reason: ``unavailable: GPU power: REASON``; then what some GPUs lack."""
-    some: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    some: dict[tuple[str, str], dict[str, None]] = {}
     for session in sessions:
         for gpu in used_gpus(session):
             for name, of in gpu.metrics.items():
                 if of.reason and name in session.metrics and not session.metrics[name].reason:
-                    names, gpus = some.setdefault(of.reason, ({}, {}))
-                    names[name] = gpus[gpu.id] = None
+                    some.setdefault((of.reason, name), {})[gpu.id] = None
+    lacking: dict[tuple[str, str], list[str]] = {}
+    for (why, name), gpus in some.items():
+        lacking.setdefault((why, ", ".join(gpus)), []).append(name)
     told = [(", ".join(names), why) for why, names in missing(sessions).items()]
     told += [
-        (f"{', '.join(_together([*names]))} of {', '.join(gpus)}", why)
-        for why, (names, gpus) in some.items()
+        (f"{', '.join(_together(names))} of {of}", why) for (why, of), names in lacking.items()
     ]
     return [f"unavailable: {what}: {why}" for what, why in told]
 
