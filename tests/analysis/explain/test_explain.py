@@ -706,20 +706,29 @@ def test_phases_of_any_name_share_the_change_also_those_of_one_side(make: Make) 
     assert second.text.startswith("phases collate, train unchanged")
 
 
-def test_a_phase_that_one_side_could_not_see_is_not_the_cause(make: Make) -> None:
+@pytest.mark.parametrize(
+    "told",
+    [
+        {
+            "phases": {"backward": 0.3, "other": 0.3},
+            "run": {"unseen_phases": {"data": "no DataLoader of torch gave a batch"}},
+        },
+        {
+            "phases": {"data": 0, "forward": 0, "backward": 0.3, "optimizer": 0, "other": 0.3},
+            "extra": {"hook": {"processes": 1}},
+        },
+    ],
+    ids=["newer hook", "older hook"],
+)
+def test_a_phase_that_one_side_could_not_see_is_not_the_cause(
+    make: Make, told: Mapping[str, Any]
+) -> None:
     """Its time is in ``other`` there: what both tell is compared."""
     bare = [
         make(step_seconds=0.5, phases={"data": 0.1, "backward": 0.3, "other": 0.1})
         for _ in range(2)
     ]
-    docker = [
-        make(
-            step_seconds=0.6,
-            phases={"backward": 0.3, "other": 0.3},
-            run={"unseen_phases": {"data": "no DataLoader of torch gave a batch"}},
-        )
-        for _ in range(2)
-    ]
+    docker = [make(step_seconds=0.6, **told) for _ in range(2)]
     first, second = explain(cell("bare", bare), cell("docker", docker), MARGIN).evidence
     assert first.text.startswith("phase other 200 ms a step in bare, 300 ms in docker")
     assert second.text.startswith("phase backward unchanged")

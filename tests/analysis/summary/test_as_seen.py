@@ -83,11 +83,20 @@ def test_an_evaluation_in_the_first_line_is_told_alike(tmp_path: Path) -> None:
 
 
 def test_a_phase_that_the_hook_never_saw_is_not_zero(tmp_path: Path) -> None:
-    steps = [{**each, "phases": {"data": 0.0, "forward": 0.2, "other": 0.3}} for each in STEPS]
-    told = summary(tmp_path / "a.gpuwatch", steps=steps, extra={"hook": {"processes": 1}})
-    assert dict(told.steps.phases) == pytest.approx({"forward": 0.2, "other": 0.3})
+    hooked = {"hook": {"processes": 1}}
+    seen = {"forward": 0.1, "backward": 0.05, "optimizer": 0.05, "other": 0.3}
+    steps = [{**each, "phases": {"data": 0.0, **seen}} for each in STEPS]
+    told = summary(tmp_path / "a.gpuwatch", steps=steps, extra=hooked)
+    assert dict(told.steps.phases) == pytest.approx(seen)
+    assert "phase data: unavailable: it was told as 0" in told.notes
     printed = summary(tmp_path / "b.gpuwatch", steps=steps)
     assert printed.steps.phases["data"] == 0, "which the program itself says"
+    own = [{**each, "phases": {"data": 0.0, "forward": 0.2}} for each in STEPS]
+    printed = summary(tmp_path / "c.gpuwatch", steps=own, extra=hooked)
+    assert printed.steps.phases["data"] == 0, "in lines of its own, whose phases are others"
+    unseen = {"unseen_phases": {"forward": "compiled"}}
+    newer = summary(tmp_path / "d.gpuwatch", steps=steps, run=unseen, extra=hooked)
+    assert newer.steps.phases["data"] == 0, "a newer hook says what it could not see"
 
 
 def test_without_an_evaluation_there_is_one_rate(tmp_path: Path) -> None:
@@ -213,10 +222,15 @@ def test_a_phase_that_was_not_seen_has_its_reason(tmp_path: Path) -> None:
     assert "phase data: unavailable: no loader" in told.notes
     brief = as_text(short(read(tmp_path / "a.gpuwatch"), [], None, ""), 80)
     assert "forward 40 %, other (with data) 60 %" in brief
-    old = [{**step, "phases": {"data": 0.0, **step["phases"]}} for step in STEPS]
+    phases = {"data": 0.0, "forward": 0.2, "backward": 0.0, "optimizer": 0.0, "other": 0.3}
+    old = [{**step, "phases": phases} for step in STEPS]
     record(tmp_path / "b.gpuwatch", steps=old, extra={"hook": {"processes": 1}})
     brief = as_text(short(read(tmp_path / "b.gpuwatch"), [], None, ""), 80)
     assert "forward 40 %, other (with data) 60 %" in brief
+    own = [{**step, "phases": {"data": 0.0, "forward": 0.2}} for step in STEPS]
+    record(tmp_path / "c.gpuwatch", steps=own, extra={"hook": {"processes": 1}})
+    brief = as_text(short(read(tmp_path / "c.gpuwatch"), [], None, ""), 80)
+    assert "forward 40 %, other 60 %" in brief
 
 
 @pytest.mark.parametrize(

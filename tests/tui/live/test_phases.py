@@ -87,7 +87,8 @@ def test_other_is_told_once_with_the_phases_that_the_hook_could_not_see() -> Non
     assert shares is not None and shares.other == 0
     legend = texts(phase_rows(shares, 120, 2))[1]
     assert "backward 40 %" in legend and "other (with data and forward) 60 %" in legend
-    old = [line({"data": 0.0, "forward": 0.0, "backward": 0.4, "other": 0.6}, (1.1,))]
+    phases = {"data": 0.0, "forward": 0.0, "backward": 0.4, "optimizer": 0.0, "other": 0.6}
+    old = [line(phases, (1.1,))]
     hooked = {"hook": {"processes": 1}}
     assert phase_shares(old, hooked) == shares, "older recordings have an unseen one as 0"
     own = phase_shares(old, {})

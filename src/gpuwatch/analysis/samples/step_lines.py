@@ -31,6 +31,7 @@ TOGETHER = (
     "(`gpuwatch run --help`)"
 )
 _LONGEST_REASON = 400
+_OLDER_HOOK = {"data", "forward", "backward", "optimizer", "other"}
 
 
 def several_writers(meta: Mapping[str, JSON]) -> str | None:
@@ -64,13 +65,15 @@ def hooked(meta: Mapping[str, JSON]) -> bool | None:
 
 
 def run_of(meta: Mapping[str, JSON], phases: Mapping[str, float]) -> Mapping[str, JSON]:
-    """What the workload told of itself; older hooks told a phase that they could not see as 0.
+    """What the workload told of itself, with ``unseen_phases``, also of an older hook: it told all
+    of its phases always, and one that it could not see as 0. Any other 0 is a measurement.
 
     ``phases``: seconds of each."""
     run = mapping(meta.get("run"))
-    unseen = {name: "it was told as 0" for name in phases if hooked(meta) and not phases[name]}
-    told = {**unseen, **mapping(run.get("unseen_phases"))}
-    return {**run, "unseen_phases": told} if unseen else run
+    if "unseen_phases" in run or not hooked(meta) or not phases.keys() >= _OLDER_HOOK:
+        return run
+    unseen: JSON = {name: "it was told as 0" for name in phases if not phases[name]}
+    return {**run, "unseen_phases": unseen}
 
 
 def other_phase(run: Mapping[str, JSON]) -> str:

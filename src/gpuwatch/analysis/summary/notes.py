@@ -56,8 +56,11 @@ def out_of_order(facts: Mapping[str, Mapping[str, JSON]]) -> list[str]:
     return [f"{host.get('gpu.unavailable')}; {hint}"] if hint else []
 
 
-def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> tuple[str, ...]:
-    """Notes on gaps, losses, lost devices, and what the figures cover."""
+def notes(
+    reader: SessionReader, window: Window, steps: Sequence[StepLine], run: Mapping[str, JSON]
+) -> tuple[str, ...]:
+    """Notes on gaps, losses, lost devices, and what the figures cover; ``run``: as of
+    :func:`run_of`."""
     texts = out_of_order(reader.facts()) + _outside_of_job(reader)
     # Bindings of another job, which a submitting shell may have without knowing.
     if (bound := mapping(reader.facts().get("host")).get("job.left.out")) is not None:
@@ -77,7 +80,7 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
     texts += _denominators(steps, told=ends_told(reader.meta()))
     if several_writers(reader.meta()) is None:
         texts += _impossible(steps)
-    texts += _as_seen(reader.meta(), steps)
+    texts += _as_seen(reader.meta(), run, steps)
     texts += _no_counters(reader.meta())
     by_kind: dict[str, list[EventRow]] = {}
     others = {device.id for device in reader.devices() if device.used is False}
@@ -99,9 +102,11 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
     return tuple(texts)
 
 
-def _as_seen(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> list[str]:
+def _as_seen(
+    meta: Mapping[str, JSON], run: Mapping[str, JSON], steps: Sequence[StepLine]
+) -> list[str]:
     """What the hook could not see of the steps, and how much their work varies."""
-    unseen = mapping(mapping(meta.get("run")).get("unseen_phases"))
+    unseen = mapping(run.get("unseen_phases"))
     texts = [f"phase {name}: unavailable: {reason}" for name, reason in list(unseen.items())[:_FEW]]
     timed = [row for row in steps if not row.warmup]
     every = sum(row.count for row in timed)

@@ -193,7 +193,7 @@ def summarise_from(
     silent = NO_STEPS_YET if state.live else no_steps(meta)
     writers, doubt = several_writers(meta), no_rates(meta, timed)
     session, count = mapping(meta.get("session")), mapping(meta.get("count"))
-    run, workload = mapping(meta.get("run")), mapping(meta.get("workload"))
+    workload = mapping(meta.get("workload"))
     ended = number(mapping(meta.get("result")).get("t"))
     if ended is None and sample_times:
         ended = sample_times[-1]
@@ -205,10 +205,11 @@ def summarise_from(
     described = Steps(reason=writers) if writers else steps_of(steps, series, told=told)
     if not steps:
         described = replace(described, reason=silent)
-    if hooked(meta):  # of a phase that the hook never saw the time is in ``other``, not 0
-        run = run_of(meta, described.phases)
-        seen = {name: seconds for name, seconds in described.phases.items() if seconds > 0}
-        described = replace(described, phases=seen)
+    run = run_of(meta, described.phases)
+    # Of a phase that the hook never saw the time is in ``other``, not 0.
+    unseen = mapping(run.get("unseen_phases"))
+    seen = {name: took for name, took in described.phases.items() if took or name not in unseen}
+    described = replace(described, phases=seen)
     described = replace(
         described,
         samples_per_second=None if doubt else described.samples_per_second,
@@ -278,7 +279,7 @@ def summarise_from(
         facts=facts,
         error=mapping(meta.get("error")),
         notes=(
-            *notes(reader, window, steps),
+            *notes(reader, window, steps, run),
             *how,
             *source.notes(),
             *training_notes(training),
