@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from operator import itemgetter
 from pathlib import Path
 
 from gpuwatch.analysis.hardware.program import uncounted
 from gpuwatch.analysis.samples.gauges import POINTS, run_series, steps_at
-from gpuwatch.analysis.samples.rates import full_times, intervals, works
+from gpuwatch.analysis.samples.rates import StepLine, full_times, intervals, works
+from gpuwatch.analysis.samples.source import Source
 from gpuwatch.analysis.samples.step_lines import no_rates, several_writers
 from gpuwatch.analysis.samples.window import first_timed
-from gpuwatch.analysis.summary.summary import Summary, summarise
+from gpuwatch.analysis.summary.summary import Summary, summarise_from
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import label
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.rows import StepRow
+from gpuwatch.session.rows import StepBucket, StepRow
 
 _MOST_LINES = 20_000
 """Of more step lines, only two per point are read, spread evenly."""
@@ -103,7 +105,8 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
     """
     with SessionReader(path) as reader:
         sampled = run_series(reader, points)
-        figures = _figures(summarise(reader))
+        source = Source(reader)
+        figures, every = _figures(summarise_from(reader, source)), source.steps()
         meta = reader.meta()
         lines = _lines(reader, points)
         first = first_timed(reader)
@@ -130,7 +133,7 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
         for name, gauge in sampled.metrics.items()
     }
     if not writers:
-        curves.update(_step_curves(lines, start, marks, points, count, told=doubt is None))
+        curves.update(_step_curves(lines, every, start, marks, points, count, told=doubt is None))
     missing = dict(why_not)
     for name, what in (("gpuwatch.flop.rate", "FLOP"), ("gpuwatch.bytes.rate", "bytes")):
         missing[name] = (doubt or uncounted(count, what)) if lines else _NO_STEPS
@@ -178,6 +181,7 @@ _StepPoint = tuple[float, "float | None", bool, "tuple[float | None, ...]"]
 
 def _step_curves(
     lines: Sequence[StepRow],
+    every: Sequence[StepLine],
     start: int,
     marks: Sequence[tuple[int, int]],
     points: int,
@@ -187,8 +191,9 @@ def _step_curves(
 ) -> dict[str, Curve]:
     """Curves from the step lines: time of the longest step, loss, and the rates of ``count``.
 
-    ``start``: of the first timed step, in nanoseconds; ``marks``: as in :func:`steps_at`;
-    ``told``: whether the workload told when each line's last step ended.
+    ``every``: all lines, of which ``lines`` may be some; ``start``: of the first timed step, in
+    nanoseconds; ``marks``: as in :func:`steps_at`; ``told``: whether the workload told when each
+    line's last step ended.
     """
     work = {name: of for name, (of, _) in works(count).items()} if told else {}
     step_points: list[_StepPoint] = []
@@ -201,10 +206,17 @@ def _step_curves(
         longest = max(full_times(row), default=taken)
         values = (longest, _mean(row.loss), *rates)
         step_points.append(((row.t - start) / NS, steps, row.warmup, values))
-    thinned = _thinned(step_points, points)
+    peaks = _peaks(every)
+    done = steps_at(marks, [t for t, *_ in peaks])
+    with_peaks = step_points + [
+        ((t - start) / NS, steps, warmup, (longest,))
+        for (t, warmup, longest), steps in zip(peaks, done, strict=True)
+    ]
+    of_times = _thinned(sorted(with_peaks, key=itemgetter(0)), points)
+    of_others = _thinned(step_points, points)
     curves = {}
     for at, key in enumerate((STEP_TIME, LOSS, *work)):
-        of = _longest if key == STEP_TIME else _mean
+        of, thinned = (_longest, of_times) if key == STEP_TIME else (_mean, of_others)
         values = tuple(of([row[3][at] for row in rows]) for rows in thinned)
         if any(value is not None for value in values):
             curves[key] = Curve(
@@ -214,6 +226,18 @@ def _step_curves(
                 "counted" if key in work else "measured",
             )
     return curves
+
+
+def _peaks(every: Sequence[StepLine]) -> list[tuple[int, bool, float]]:
+    """The longest step of each bucket: when it ended in nanoseconds, whether it is of the warm-up,
+    and its seconds."""
+    peaks = []
+    for row in every:
+        if isinstance(row, StepBucket) and row.times:
+            longest = max(row.times)
+            after = sum(row.times[row.times.index(longest) + 1 :])
+            peaks.append((max(row.start, row.t - int(after * NS)), row.warmup, longest))
+    return peaks
 
 
 def _step_seconds(before: StepRow | None, row: StepRow) -> float | None:

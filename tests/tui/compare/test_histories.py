@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from array import array
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from gpuwatch.analysis.study.read import read
 from gpuwatch.session.reading.reader import SessionReader
@@ -237,7 +242,9 @@ def test_step_numbers_and_times_of_a_session_agree(session: Make) -> None:
     assert curves.missing["hw.gpu.memory.bandwidth"].startswith("the driver gives no")
 
 
-def test_of_a_long_run_few_of_its_step_lines_are_read(session: Make) -> None:
+def test_of_a_long_run_few_step_lines_are_read_one_by_one_and_no_stall_is_lost(
+    session: Make,
+) -> None:
     path = session(seconds=2300.0, interval=10.0, total_steps=10**7, alive=False, meta=finished())
     read: list[int] = []
 
@@ -254,6 +261,18 @@ def test_of_a_long_run_few_of_its_step_lines_are_read(session: Make) -> None:
         lines = module._lines(reader, 100)
         assert lines[0].warmup and lines[-1].n == reader.last_step()
     assert sum(read) <= 300 and len({row.n for row in lines}) > 200
+    left_out = next(n for n in range(9000, 10_000) if n not in {row.n for row in lines})
+    with closing(sqlite3.connect(path)) as file, file:
+        ((t, size),) = file.execute("SELECT t, length(seconds) FROM step WHERE n = ?", (left_out,))
+        stall = array("d", [4.0] * (size // 8)).tobytes()
+        file.execute("UPDATE step SET seconds = ? WHERE n = ?", (stall, left_out))
+    curves = read_curves(path, 100)
+    step_time = curves.curves[STEP_TIME]
+    assert max(filter(None, step_time.values)) == 4.0
+    place = step_time.values.index(4.0)
+    assert step_time.seconds[place] == pytest.approx(t / SECOND, abs=30)
+    assert list(step_time.seconds) == sorted(step_time.seconds)
+    assert None not in curves.curves["gpuwatch.throughput"].values
 
 
 async def test_h_draws_them_and_m_x_z_change_metric_alignment_and_scale(session: Make) -> None:
