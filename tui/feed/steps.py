@@ -374,7 +374,6 @@ class Steps:
             self.whole = [row for row in self._reader.steps_together() if not row.warmup]
             self._no_rates = self._no_rates or no_rates(meta, self.whole)
             self.update(meta)
-            self.longest.add(intervals(self.whole))
 
     def _add(self, rows: list[StepRow]) -> None:
         self.whole = None  # a run that lost its recorder may go on
@@ -385,7 +384,7 @@ class Steps:
             for start, end, row in spans
             if 2 * row.evaluation * NS > end - start
         )
-        self._put(spans, rows)
+        self._put(spans, rows, spans)
         self._dropped |= len(self.recent) + len(rows) > _MOST_ROWS
         self.recent.extend(rows)
         if not self._writers:
@@ -401,13 +400,14 @@ class Steps:
             first = first_timed(self._reader)
             self.timed_start = None if first is None else max(0, first[0])
 
-    def _put(self, spans: Sequence[Span], rows: Sequence[StepRow]) -> None:
+    def _put(self, spans: Sequence[Span], rows: Sequence[StepRow], every: Sequence[Span]) -> None:
+        """``every``: with all step times, of which ``spans`` may have a part."""
         if self._present is None:
             for rate in (self.flop, self.bytes, self.samples):
                 rate.add(spans)
             for figure in (self.losses, self.times):
                 figure.add(rows)
-            self.longest.add(spans)
+            self.longest.add(every)
 
     def backfill(self) -> bool:
         """Read one chunk of older step lines; returns whether there may be more."""
@@ -422,11 +422,13 @@ class Steps:
             upto = min(self._backfilled + _SPARSE_CHUNK, self._first_recent)
             rows = self._reader.steps(self._backfilled, _SPARSE_CHUNK)
             rows = [row for row in rows if row.n <= upto]
-            spans = _spans(self._backfilled_row, rows)
+            spans = every = _spans(self._backfilled_row, rows)
         else:
             buckets = [row.t // BUCKET_NS * BUCKET_NS for row in rows]
             spans = [(t, t + BUCKET_NS, row) for t, row in zip(buckets, rows, strict=True)]
-        self._put(spans, rows)
+            # Groups have the step times of their newest lines alone.
+            every = intervals(self._reader.steps_together(self._backfilled, upto))
+        self._put(spans, rows, every)
         self._backfilled, self._backfilled_row = upto, rows[-1] if rows else self._backfilled_row
         return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from array import array
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +17,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.study_folder import GAVE_UP, RECORDER_LOG
 from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.gauges import STEP_TIME
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, View
 from gpuwatch.tui.home.items import Item
 from gpuwatch.tui.home.table import COLUMNS
@@ -62,6 +64,17 @@ def test_over_the_whole_run_gauges_give_what_show_gives(session: Make, seconds: 
     power = shown(path, View(seconds=None, metric="hw.gpu.power")).picked
     assert power is not None
     assert power.reading.value == pytest.approx(metrics["hw.gpu.power"].mean, rel=0.01)
+
+
+def test_a_stall_before_the_lines_that_are_kept_is_as_high_as_it_was(session: Make) -> None:
+    """In a line that is not the newest of its ten seconds."""
+    path = session(seconds=800.0, total_steps=10**6)
+    with closing(sqlite3.connect(path)) as file, file:
+        ((n, size),) = file.execute("SELECT n, length(seconds) FROM step WHERE t > 50e9 LIMIT 1")
+        stall = array("d", [4.0] * (size // 8)).tobytes()
+        file.execute("UPDATE step SET seconds = ? WHERE n = ?", (stall, n))
+    gauge = snapshot_of(path, View(metric=STEP_TIME, seconds=None, columns=60), 800.0).picked
+    assert gauge is not None and max(filter(None, gauge.history)) == 4.0
 
 
 def test_of_few_steps_it_is_of_their_time_all_the_same(session: Make) -> None:

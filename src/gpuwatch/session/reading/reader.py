@@ -297,10 +297,13 @@ class SessionReader(Validated):
         """All step lines, up to the limits on number and size."""
         return list(StepLines(self._rows, self.leave_out).one_by_one(-1, self.last_step()))
 
-    def steps_together(self) -> list[StepRow | StepBucket]:
-        """All step lines, those of ten seconds in one bucket; a line without a time for each of its
-        steps stays a line."""
-        return list(StepLines(self._rows, self.leave_out).together(-1, self.last_step()))
+    def steps_together(
+        self, after: int = -1, upto: int | None = None
+    ) -> list[StepRow | StepBucket]:
+        """All step lines with ``after < n <= upto``, those of ten seconds in one bucket; a line
+        without a time for each of its steps stays a line."""
+        upto = self.last_step() if upto is None else upto
+        return list(StepLines(self._rows, self.leave_out).together(after, upto))
 
     def last_step(self) -> int:
         """The number ``n`` of the newest step line, or -1."""
