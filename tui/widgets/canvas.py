@@ -24,19 +24,19 @@ _WHEEL_ROWS = 3
 class Clicked(Message):
     """A cell without a key was clicked."""
 
-    def __init__(self, x: int, y: int, count: int) -> None:
-        """``x``, ``y``: column and row, from 0; ``count``: 2 for a double click."""
+    def __init__(self, x: int, y: int) -> None:
+        """``x``, ``y``: column and row, from 0."""
         super().__init__()
-        self.x, self.y, self.count = x, y, count
+        self.x, self.y = x, y
 
 
 class Scrolled(Message):
     """The mouse wheel was turned over the canvas."""
 
-    def __init__(self, by: int, x: int, y: int) -> None:
-        """``by``: rows, positive for down; ``x``, ``y``: column and row of the mouse, from 0."""
+    def __init__(self, by: int) -> None:
+        """``by``: rows, positive for down."""
         super().__init__()
-        self.by, self.x, self.y = by, x, y
+        self.by = by
 
 
 def too_small(size: Size) -> bool:
@@ -93,15 +93,15 @@ class Canvas(Widget):
             if start <= event.x < end:
                 self.app.simulate_key(key)
                 return
-        self.post_message(Clicked(event.x, event.y, event.chain))
+        self.post_message(Clicked(event.x, event.y))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()
-        self.post_message(Scrolled(_WHEEL_ROWS, event.x, event.y))
+        self.post_message(Scrolled(_WHEEL_ROWS))
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()
-        self.post_message(Scrolled(-_WHEEL_ROWS, event.x, event.y))
+        self.post_message(Scrolled(-_WHEEL_ROWS))
 
 
 def last_change(before: Sequence[Span], after: Sequence[Span], width: int) -> int:

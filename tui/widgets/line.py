@@ -107,19 +107,13 @@ class Line:
 
     def __init__(self, width: int) -> None:
         self.width = width
+        self.used = 0
         self._spans: list[Span] = []
-        self._used = 0
         self._presses: list[Press] = []
-        self.field: tuple[int, int] | None = None
-        """First column and width of a text input."""
-
-    @property
-    def used(self) -> int:
-        return self._used
 
     @property
     def left(self) -> int:
-        return self.width - self._used
+        return self.width - self.used
 
     def add(self, text: str, role: str = "text", *, press: str | None = None) -> Line:
         """Append ``text``, cut at the row's end; a click on it presses the key ``press``.
@@ -127,16 +121,16 @@ class Line:
         ``press`` is Textual's name of a key: ``q``, ``escape``, ``question_mark``.
         """
         cells = len(text) if text.isascii() else cell_len(text)
-        left = self.width - self._used
+        left = self.width - self.used
         if cells > left:
             text = fit(text, left)
             cells = cell_len(text)
         if text:
-            start = self._used
+            start = self.used
             self._spans.append((text, role))
-            self._used += cells
+            self.used += cells
             if press is not None:
-                self._presses.append((start, self._used, press))
+                self._presses.append((start, self.used, press))
         return self
 
     def bar(self, share: float | None, columns: int, role: str) -> Line:
@@ -146,8 +140,8 @@ class Line:
 
     def to(self, column: int, role: str = "text") -> Line:
         """Fill with spaces up to ``column``."""
-        if column > self._used:
-            self.add(" " * (min(column, self.width) - self._used), role)
+        if column > self.used:
+            self.add(" " * (min(column, self.width) - self.used), role)
         return self
 
     def end(self, text: str, role: str = "text") -> Line:
@@ -158,13 +152,13 @@ class Line:
     def join(self, other: Line) -> Line:
         """Append the spans of another row."""
         self._presses += [
-            (self._used + start, self._used + end, key)
+            (self.used + start, self.used + end, key)
             for start, end, key in other._presses
-            if self._used + start < self.width
+            if self.used + start < self.width
         ]
-        if other._used <= self.left:
+        if other.used <= self.left:
             self._spans += other._spans
-            self._used += other._used
+            self.used += other.used
             return self
         for text, role in other._spans:
             self.add(text, role)
