@@ -53,14 +53,10 @@ def _row(rank: RankNow, room: int, *, named: bool) -> Row:
     row.add(pad(f"rank {rank.figures.rank}", _LABEL - 1), role)
     count = len(rank.columns)
     for at in range(room):
-        text, role = " ", "text"
-        if count:
-            first = at * count // room
-            part = rank.columns[first : max(first + 1, (at + 1) * count // room)]
-            known = [value for value in part if value is not None]
-            if known:
-                text, role = SHADES[level(max(known))]
-        row.add(text, role)
+        first = at * count // room
+        part = rank.columns[first : max(first + 1, (at + 1) * count // room)]
+        known = [value for value in part if value is not None]
+        row.add(*(SHADES[level(max(known))] if known else (" ", "text")))
     if named and rank.slower is not None:
         row.add(f" slower, +{percent(rank.slower)}", "warn")
     return row.spans()

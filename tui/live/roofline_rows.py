@@ -15,6 +15,7 @@ from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, P
 from gpuwatch.analysis.hardware.program import IMPORTED, MACHINE
 from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.several import grouped
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import bounded, percent, scale_label, si, si_parts
 from gpuwatch.tui.feed.snapshot import Snapshot
@@ -218,9 +219,7 @@ def _roof(
 def _names(roofline: Roofline, plane: Plane, width: int) -> Mapping[int, tuple[str, str]]:
     """Names of the roofs by row; they move down if they would overlap."""
     names: dict[int, tuple[str, str]] = {}
-    groups: dict[tuple[float, str], list[str]] = {}
-    for ceiling in roofline.compute:
-        groups.setdefault((ceiling.value, ceiling.kind), []).append(ceiling.name)
+    groups = grouped(((each.value, each.kind), each.name) for each in roofline.compute)
     for (value, kind), types in groups.items():
         row = max(0, plane.row(value))
         free = next((at for at in range(row, plane.rows) if at not in names), None)
