@@ -14,6 +14,7 @@ from pathlib import Path
 from gpuwatch.analysis.summary.listing import Listed, ListedSession, ListedStudy
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.several import grouped
 from gpuwatch.session.study.label import (
     LONGEST_NAME,
     LONGEST_NOTE,
@@ -96,35 +97,27 @@ def arranged(listed: Listed, how: ListOptions) -> tuple[Item, ...]:
     """The rows: what goes on first, then studies and sessions that are alone, in the order asked
     for; below a study that is open its runs, in the order of a plan unless another was chosen."""
     studies = {study.path: study for study in listed.studies}
-    grouped: dict[Path, list[ListedSession]] = {}
-    every: dict[Path, list[ListedSession]] = {}
-    items = []
-    for entry in listed.sessions:
-        study = studies.get(entry.path.parent)
-        if study is not None:
-            every.setdefault(study.path, []).append(entry)
-        if how.query and not matches(how.query, entry, study):
-            continue
-        if study is None:
-            items.append(Item(entry=entry))
-        else:
-            grouped.setdefault(study.path, []).append(entry)
+    placed = [(studies.get(entry.path.parent), entry) for entry in listed.sessions]
+    found = [(of, entry) for of, entry in placed if matches(how.query, entry, of)]
+    every, shown = (
+        grouped((of.path, entry) for of, entry in each if of) for each in (placed, found)
+    )
+    items = [Item(entry=entry) for study, entry in found if study is None]
     items += [
         Item(None, studies[path], tuple(runs), tuple(every[path]), opened=path in how.opened)
-        for path, runs in grouped.items()
+        for path, runs in shown.items()
     ]
     items += [
         Item(None, study)
         for study in listed.studies
         if study.path not in every and matches(how.query, without_run(study), study)
     ]
-    items = sorted_items(items, how)
-    found = []
-    for item in sorted(items, key=lambda item: not item.goes_on):
-        found.append(item)
+    rows = []
+    for item in sorted(sorted_items(items, how), key=lambda item: not item.goes_on):
+        rows.append(item)
         if item.entry is None and item.opened and item.runs:
-            found += _below(item, how)
-    return tuple(found)
+            rows += _below(item, how)
+    return tuple(rows)
 
 
 def _below(item: Item, how: ListOptions) -> list[Item]:
