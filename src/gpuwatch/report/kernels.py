@@ -19,7 +19,7 @@ from gpuwatch.analysis.hardware.profile import (
 )
 from gpuwatch.core import units
 from gpuwatch.core.json_schema import JSON_SCHEMA
-from gpuwatch.core.text import clean, markdown
+from gpuwatch.core.text import clean, markdown, spreadsheet
 from gpuwatch.report.tables import markdown_table, table
 
 _SHORTEST_NAME, _LONGEST_NAME = 24, 100
@@ -90,9 +90,9 @@ def as_csv(shown: Table, limit: int | None) -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(_plain, shown.columns))
+    writer.writerow(map(spreadsheet, shown.columns))
     writer.writerows(
-        ["" if cell is None else _plain(cell) if isinstance(cell, str) else cell for cell in row]
+        [spreadsheet(cell) if isinstance(cell, str) else cell for cell in row]
         for row in shown.rows[:limit]
     )
     return out.getvalue()
@@ -170,8 +170,3 @@ def _read(cell: Cell, column: str) -> str:
     if isinstance(cell, (int, float)) and column.endswith("(ns)"):
         return units.quantity(cell / 1e9, "s")
     return _shown(cell, column)
-
-
-def _plain(text: str) -> str:
-    cleaned = clean(text)
-    return f"'{cleaned}" if cleaned.startswith(("=", "+", "-", "@")) else cleaned
