@@ -14,7 +14,7 @@ from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import spreadsheet
-from gpuwatch.report.document.quantities import order_of, orders
+from gpuwatch.report.document.quantities import every_run, order_of, orders
 
 COLUMNS = (
     "study",
@@ -56,12 +56,7 @@ def as_csv(result: StudyResult) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     order = orders(result.plan)
-    places = {
-        run.session.path: _Place(question, run)
-        for question in result.questions
-        for cell in question.cells
-        for run in cell.runs
-    }
+    places = {run.session.path: _Place(question, run) for question, _, run in every_run(result)}
     rows = compare(result.sessions).rows
     for at, session in enumerate(result.sessions):
         place = places.get(session.path)

@@ -25,6 +25,7 @@ from gpuwatch.report.document.blocks import (
     Table,
 )
 from gpuwatch.report.document.origin import device, host, started
+from gpuwatch.report.document.quantities import every_run
 from gpuwatch.report.document.reasons import middle_runs
 
 _MOST_NOTES = 40
@@ -170,12 +171,7 @@ def _primary(questions: tuple[Question, ...]) -> list[str]:
 
 def all_runs(result: StudyResult) -> Section:
     """A row for each session, in the plan's order."""
-    run_of = {
-        run.session.path: run
-        for question in result.questions
-        for cell in question.cells
-        for run in cell.runs
-    }
+    run_of = {run.session.path: run for _, _, run in every_run(result)}
     notes_of = {
         each.path: [*each.notes, *([each.notice] if each.notice else [])]
         for each in result.sessions

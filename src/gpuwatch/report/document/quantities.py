@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gpuwatch.analysis.comparison.comparison_row import DEGREES, ComparisonRow
 from gpuwatch.analysis.comparison.effect import effect
 from gpuwatch.analysis.comparison.side_by_side import PEAK_MEMORY
 from gpuwatch.analysis.comparison.wording import change_text, per_cent, signed
-from gpuwatch.analysis.results import Question, Run, TableRow, Verdict
+from gpuwatch.analysis.results import Cell, Question, Run, StudyResult, TableRow, Verdict
 from gpuwatch.analysis.samples.steady_state import Steady
 from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.summary.summary import Summary
@@ -36,6 +36,13 @@ _LEAST, _MOST = 0.1, 10.0
 def orders(plan: Plan | None) -> Mapping[str, int]:
     """Session file name -> number of the run in the plan."""
     return {} if plan is None else {run.file: run.index for run in plan.runs}
+
+
+def every_run(result: StudyResult) -> Iterator[tuple[Question, Cell, Run]]:
+    """All runs, with their questions and cells."""
+    for question in result.questions:
+        for cell in question.cells:
+            yield from ((question, cell, run) for run in cell.runs)
 
 
 def order_of(session: Summary, order: Mapping[str, int]) -> int | None:

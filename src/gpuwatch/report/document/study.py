@@ -56,12 +56,7 @@ def columns(result: StudyResult) -> list[str]:
 
 
 def _names(shown: StudyResult) -> list[str]:
-    of = {
-        run.session.path: cell.label
-        for question in shown.questions
-        for cell in question.cells
-        for run in cell.runs
-    }
+    of = {run.session.path: cell.label for _, cell, run in quantities.every_run(shown)}
     paths = [each.path for each in shown.sessions]
     labels = [of[path] for path in paths if path in of]
     return labels if len(set(labels)) == len(paths) else headings(shown.sessions)

@@ -11,6 +11,7 @@ from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.results import Run, StudyResult
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import mapping
+from gpuwatch.report.document.quantities import every_run
 from gpuwatch.report.export.table import Column, Export, Row, Value
 from gpuwatch.session.reading.reader import SessionReader, read_meta
 from gpuwatch.session.study.plan import read
@@ -76,12 +77,7 @@ def runs(result: StudyResult) -> Export:
 
     ``reason`` says why a run has no judged value; ``steady_first`` counts full timed steps from 0.
     """
-    judged = {
-        id(run.session): run
-        for question in result.questions
-        for cell in question.cells
-        for run in cell.runs
-    }
+    judged = {id(run.session): run for _, _, run in every_run(result)}
     compared = compare(result.sessions)
     quantities = [
         Column(
