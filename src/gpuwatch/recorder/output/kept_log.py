@@ -53,20 +53,18 @@ class KeptLog:
         """Rows for the lines of one read of the output; only the start and end of a flood."""
         if not lines:
             return []
-        most_lines, most_bytes = self._left(lines[-1][0])
-        kept, dropped = _ends(lines, most_lines, most_bytes)
-        rows = []
-        if dropped:
-            first, last = kept
-            t, stream, _ = lines[len(first)]
-            marker = f"[gpuwatch: {counted(dropped, 'line')} left out here: too many at once]"
-            rows = [row for line in (*first, (t, stream, marker), *last) for row in self.add(*line)]
-            if not self._flooded:
-                self._flooded = True
-                text = "lines came too fast: some are not in the log"
-                rows.append(event(t, "log-shortened", text))
-            return rows
-        return [row for line in lines for row in self.add(*line)]
+        first, last = _ends(lines, *self._left(lines[-1][0]))
+        dropped = len(lines) - len(first) - len(last)
+        if not dropped:
+            return [row for line in lines for row in self.add(*line)]
+        t, stream, _ = lines[len(first)]
+        marker = f"[gpuwatch: {counted(dropped, 'line')} left out here: too many at once]"
+        rows = [row for line in (*first, (t, stream, marker), *last) for row in self.add(*line)]
+        if not self._flooded:
+            self._flooded = True
+            text = "lines came too fast: some are not in the log"
+            rows.append(event(t, "log-shortened", text))
+        return rows
 
     def add(self, t: int, stream: str, text: str) -> list[Row]:
         """Rows for one line, whatever the rate."""
@@ -117,14 +115,14 @@ class KeptLog:
 
 def _ends(
     lines: Sequence[Line], most_lines: int, most_bytes: int
-) -> tuple[tuple[Sequence[Line], Sequence[Line]], int]:
-    """The start and the end of ``lines`` within both limits, and the number of lines between."""
+) -> tuple[Sequence[Line], Sequence[Line]]:
+    """The start and the end of ``lines`` within both limits; all of them, and none, if they fit."""
     if len(lines) <= most_lines and sum(_size(text) for _, _, text in lines) <= most_bytes:
-        return (lines, ()), 0
+        return lines, ()
     first = _fitting(lines, most_lines // 2, most_bytes // 2)
     rest = lines[first:]
     last = _fitting(rest[::-1], most_lines // 2, most_bytes // 2)
-    return (lines[:first], rest[len(rest) - last :]), len(rest) - last
+    return lines[:first], rest[len(rest) - last :]
 
 
 def _fitting(lines: Sequence[Line], most_lines: int, most_bytes: int) -> int:
