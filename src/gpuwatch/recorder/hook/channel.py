@@ -62,10 +62,7 @@ class Channel:
 
     def read(self) -> list[Reported]:
         """The whole lines that are new, at most about a MiB of each file; never blocks."""
-        lines: list[Reported] = []
-        for name in self._grown():
-            lines += self._lines(name)
-        return lines
+        return [line for name in self._grown() for line in self._lines(name)]
 
     def _grown(self) -> list[str]:
         """The files with something new, in the order of their names."""

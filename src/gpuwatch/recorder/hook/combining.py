@@ -171,9 +171,8 @@ def _line(steps: Sequence[tuple[_One, ...]], total_steps: int | None) -> Step:
         sampled += slowest.sampled
         for name, taken in slowest.phases.items():
             phases[name] = phases.get(name, 0.0) + taken
-        known = [one.loss for one in ranks if one.loss is not None]
-        if len(known) == len(ranks):
-            losses.append(math.fsum(known) / len(known))
+        if (total := _sum([one.loss for one in ranks])) is not None:
+            losses.append(total / len(ranks))
     ends = [one.end_ns for one in last if one.end_ns is not None]
     return Step(
         step=last[0].step,
@@ -197,8 +196,7 @@ def _line(steps: Sequence[tuple[_One, ...]], total_steps: int | None) -> Step:
 
 
 def _total(steps: Sequence[tuple[_One, ...]], key: str) -> float | None:
-    values = [getattr(one, key) for ranks in steps for one in ranks]
-    return None if any(value is None for value in values) else math.fsum(values)
+    return _sum([getattr(one, key) for ranks in steps for one in ranks])
 
 
 SECONDS = 2.0
