@@ -258,13 +258,11 @@ class Intake:
 
     def hold_progress(self) -> None:
         """Wait with the steps of progress lines: a hooked process may tell better ones."""
-        if self._held_progress is None:
-            self._held_progress = []
+        self._held_progress = self._held_progress or []
 
     def take_scores(self) -> list[Row]:
         """Of progress lines only loss and accuracy count: a hooked process tells its steps."""
-        if self._scores is None:
-            self._scores = []
+        self._scores = self._scores or []
         return self.release_progress()
 
     def release_progress(self) -> list[Row]:
@@ -296,9 +294,7 @@ class Intake:
 
     def several(self, t: int, reason: str) -> list[Row]:
         """Rows that say, once, that the steps are not those of one training loop."""
-        if not self._writers.tell():
-            return []
-        return _several(t, reason)
+        return _several(t, reason) if self._writers.tell() else []
 
     def _lose(self, t: int, lost: int) -> list[Row]:
         """An event for the first loss and each power of ten: a flood loses data all the time."""

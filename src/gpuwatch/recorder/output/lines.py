@@ -22,7 +22,8 @@ class LineAssembler:
     def __init__(self, prefix: bytes, pending: bytes = b"", *, given: bool = False) -> None:
         self._prefix = prefix
         self._buffer = bytearray(pending)
-        self._given = given
+        self.given = given
+        """Whether part of the unfinished line was already given."""
         self._told_ns: int | None = None
         self._moved_ns: int | None = None
 
@@ -30,11 +31,6 @@ class LineAssembler:
     def pending(self) -> bytes:
         """The unfinished line so far, without the part already given."""
         return bytes(self._buffer)
-
-    @property
-    def given(self) -> bool:
-        """Whether part of the unfinished line was already given."""
-        return self._given
 
     def feed(self, data: bytes, t: int) -> list[str]:
         """The lines finished by ``data``, written at ``t`` nanoseconds, without their ends."""
@@ -46,9 +42,9 @@ class LineAssembler:
         if b"\n" in data:
             *whole, rest = bytes(self._buffer).split(b"\n")
             self._buffer = bytearray(rest)
-            if self._given and not _overwrite(whole[0]).strip():
+            if self.given and not _overwrite(whole[0]).strip():
                 del whole[0]
-            self._given, self._told_ns = False, t
+            self.given, self._told_ns = False, t
             lines += [piece for line in whole for piece in self._pieces(_overwrite(line))]
         if b"\r" in data:
             lines += self._overwritten(t)
@@ -74,14 +70,14 @@ class LineAssembler:
         if self._prefix.startswith((start, shown[: len(self._prefix)])) or not shown.strip():
             return []
         self._buffer.clear()
-        self._given, self._told_ns = True, t
+        self.given, self._told_ns = True, t
         return self._pieces(shown)
 
     def finish(self) -> list[str]:
         """The last line, if it has no end."""
         rest, self._buffer = bytes(self._buffer), bytearray()
         shown = _overwrite(rest)
-        if not rest or (self._given and not shown.strip()):
+        if not rest or (self.given and not shown.strip()):
             return []
         return self._pieces(shown)
 

@@ -319,9 +319,7 @@ def _integer(body: Mapping[str, JSON], key: str, default: int | None) -> int | N
 
 def _amount(body: Mapping[str, JSON], key: str) -> float | None:
     value = body.get(key)
-    if value is None:
-        return None
-    return _finite(value, key)
+    return None if value is None else _finite(value, key)
 
 
 def _finite(value: JSON, key: str) -> float:
