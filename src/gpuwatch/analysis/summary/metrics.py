@@ -44,7 +44,9 @@ def statistics_of(
     """
     devices, channels = reader.devices(), reader.channels()
     used = {device.id for device in devices if device.used}
-    missing, spans = _missing_reason(reader), _timed(steps)
+    missing = _missing_reason(reader)
+    # Step rates need no samples: their window is that of the steps even if none lies in it.
+    spans = [span for span in intervals(steps) if not span[2].warmup]
     start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
     edges = [start, *source.edges(start, end), end] if end > start else []
     silent = NO_STEPS if steps else silent
@@ -125,14 +127,6 @@ def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column]) -> Stat
 def _from_start(values: np.ndarray) -> np.ndarray:
     known = values[~np.isnan(values)]
     return values - known[0] if known.size else values
-
-
-def _timed(steps: Sequence[StepLine]) -> Sequence[Span]:
-    """The time that each line of the timed steps covers.
-
-    Step rates need no samples, so their window is that of the steps even if none lies in it.
-    """
-    return [span for span in intervals(steps) if not span[2].warmup]
 
 
 def _derived(
