@@ -73,18 +73,16 @@ class Sampler:
 
     def columns(self, known: Sequence[tuple[str, str]]) -> None:
         """Map the sources' channels to the columns of the file, given as (device, metric)."""
-        place = {key: index for index, key in enumerate(known)}
-        self._width = len(known)
+        self._index = {key: index for index, key in enumerate(known)}
         self._place = [
-            place[channel.device, channel.metric]
+            self._index[channel.device, channel.metric]
             for source in self._sources
             for channel in source.channels
         ]
-        self._index = place
 
     def _take(self, tick: int, writer: SessionWriter) -> int:
         """Take one sample now; returns the next tick whose interval is not over."""
-        values: list[Value] = [None] * self._width
+        values: list[Value] = [None] * len(self._index)
         now = time.monotonic_ns() - self._base_ns
         place = iter(self._place)
         for source in self._sources:
