@@ -111,6 +111,10 @@ def facts(result: StudyResult) -> tuple[tuple[str, str], ...]:
     when = " to ".join(ends)
     plan = result.plan
     several = len(sessions) > 1 or (plan is not None and len(plan.runs) > 1)
+    design = "sessions put together by hand" if len(sessions) > 1 else ""
+    if plan is not None and several:
+        parts = enumerate(plan.parts[:_MOST_PARTS])
+        design = "; ".join(_design(result, at, part) for at, part in parts)
     known = (
         ("Study", result.title if several else ""),
         ("When", f"{when} UTC" if when else ""),
@@ -120,14 +124,7 @@ def facts(result: StudyResult) -> tuple[tuple[str, str], ...]:
         ("gpuwatch", versions(result)),
         ("Runs", str(len(sessions)) if several else ""),
         ("Ended", sessions[0].end if len(sessions) == 1 else ""),
-        (
-            "Design",
-            "; ".join(_design(result, at, part) for at, part in enumerate(plan.parts[:_MOST_PARTS]))
-            if plan and several
-            else "sessions put together by hand"
-            if len(sessions) > 1
-            else "",
-        ),
+        ("Design", design),
         ("Seed of the order", "" if plan is None or plan.seed is None else str(plan.seed)),
         ("Preset", (plan.preset or "") if plan else ""),
     )

@@ -88,16 +88,14 @@ def roofline(question: Question) -> Section:
 
 def middle_runs(question: Question) -> list[Run | None]:
     """The run of each cell nearest to its mean; the last run if none has a value."""
-    runs: list[Run | None] = []
-    for cell in question.cells:
-        mean = cell.mean
-        known = [run for run in cell.judged if run.value is not None]
-        runs.append(
-            min(known, key=lambda run: abs((run.value or 0.0) - (mean or 0.0)))
-            if known and mean is not None
-            else (cell.runs[-1] if cell.runs else None)
-        )
-    return runs
+    return list(map(_middle_run, question.cells))
+
+
+def _middle_run(cell: Cell) -> Run | None:
+    known = [(run.value, run) for run in cell.judged if run.value is not None]
+    if not known or (mean := cell.mean) is None:
+        return cell.runs[-1] if cell.runs else None
+    return min(known, key=lambda each: abs(each[0] - mean))[1]
 
 
 def kernels(question: Question) -> Section:

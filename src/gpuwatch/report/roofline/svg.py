@@ -126,14 +126,11 @@ def _drawn(frame: Frame) -> list[str]:
             *(box for _, ends in slopes for box in _along(*ends)),
         ],
     )
-    labels = [
-        _label(
-            room,
-            f"{at}{f' {point.bound},' if point.bound else ''} by {point.bytes_kind} bytes",
-            [(x + _SIDE + 2, y + 5)],
-        )
-        for at, (point, (x, y)) in enumerate(zip(frame.points, points, strict=True), 1)
-    ]
+    labels = []
+    for at, (point, (x, y)) in enumerate(zip(frame.points, points, strict=True), 1):
+        bound = f" {point.bound}," if point.bound else ""
+        told = f"{at}{bound} by {point.bytes_kind} bytes"
+        labels.append(_label(room, told, [(x + _SIDE + 2, y + 5)]))
     for flat, (_, y) in zip(frame.flats, flats, strict=True):
         along = [(right - x, y + under) for x in (4, 150, 300) for under in (-6, 14)]
         labels.append(_label(room, flat.label, along, "end"))
