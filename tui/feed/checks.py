@@ -258,6 +258,7 @@ class Checks:
         def each(metric: str) -> list[float | None]:
             return [self._mean(gpu.id, metric, start, end) for gpu in gpus]
 
+        use: dict[str, Any] = {"busy": average_of(each("hw.gpu.utilization"))}
         return Rates(
             flop=_plausible(steps.flop.mean(start, end)),
             bytes=_plausible(steps.bytes.mean(start, end)),
@@ -268,11 +269,7 @@ class Checks:
             executed_flop=None if executed is None else executed * (per_second or 0.0),
             executed_bytes=None if size is None else size * (per_second or 0.0),
             on_gpu=bool(gpus),
-            **(
-                {"busy": average_of(each("hw.gpu.utilization"))}
-                if gpus
-                else self._cpu_shares(start, end)
-            ),
+            **(use if gpus else self._cpu_shares(start, end)),
             sm_activity=average_of(each("hw.gpu.sm.activity")),
             pipe=busiest(lambda metric: average_of(each(metric))) if gpus else None,
             data_share=None if shares is None else dict(shares.parts).get("data"),

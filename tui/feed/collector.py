@@ -267,7 +267,7 @@ class Collector:
             for of, key in (("environment", "kind"), ("workload", "name"))
         )
         workload = mapping(self.meta.get("workload"))
-        labelled = workload.get("label") or kind == "machine"
+        ran = "" if workload.get("label") or kind == "machine" else clean(name)
         count = self._printed(t)
         work = None if kind == "machine" else self._steps.work(self.meta, state.live, t, count)
         if count is not None and work is not None and work.step is not None:
@@ -305,9 +305,7 @@ class Collector:
         return Snapshot(
             path=str(path),
             name=name or path.stem,
-            arguments=""
-            if labelled or not clean(name)
-            else command_of(workload).partition(clean(name))[2],
+            arguments=command_of(workload).partition(ran)[2] if ran else "",
             environment=environment,
             elsewhere=elsewhere(path.parent),
             status=state,
