@@ -221,11 +221,8 @@ def first_rows(
     found: tuple[Found, ...] | None, width: int, space: int, *, read_only: bool = False
 ) -> list[Line]:
     """What to do where nothing was recorded yet, then what is there; ``None``: it is looked at."""
-    start = (
-        Line(width)
-        .add("  n", "key", press="n")
-        .add("  starts the first one: a built-in model, or a command of your own")
-    )
+    start = Line(width).add("  n", "key", press="n")
+    start.add("  starts the first one: a built-in model, or a command of your own")
     rows = [
         Line(width),
         Line(width).add(" No run was recorded yet.", "strong"),

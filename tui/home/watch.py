@@ -71,9 +71,8 @@ def fresh(listed: Sequence[ListedSession]) -> dict[Path, ListedSession]:
     for old in [each for each in listed if each.status in _CHANGES][:_MOST_READ]:
         try:
             with SessionReader(old.path) as reader:
-                known = (
-                    old.step_median_seconds is not None and reader.last_step() > FIRST_STEP_LINES
-                )
+                long = reader.last_step() > FIRST_STEP_LINES
+                known = long and old.step_median_seconds is not None
                 new = drawable(listing(reader, speed=not known))
         except GpuwatchError:
             continue

@@ -94,12 +94,8 @@ def _table(ranks: RanksNow, width: int) -> list[Row]:
         figures = "".join(cells[at].rjust(_COLUMNS[at][1]) for at in shown)
         role = "strong" if rank.slower is not None else "text"
         mark = "▸" if rank.slower is not None else " "
-        rows.append(
-            (
-                (mark, "key"),
-                (pad(str(rank.figures.rank), _LABEL - 1) + pad(device, _DEVICE) + figures, role),
-            )
-        )
+        told = pad(str(rank.figures.rank), _LABEL - 1) + pad(device, _DEVICE) + figures
+        rows.append(((mark, "key"), (told, role)))
     return rows
 
 

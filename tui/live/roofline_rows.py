@@ -210,10 +210,8 @@ def _roof(
             continue
         row = plane.row(rate)
         if 0 <= row < plane.rows:
-            cells[row][column] = (
-                glyphs[plane.thirds(rate) % 3],
-                "bandwidth" if rate == limit else role,
-            )
+            shown = "bandwidth" if rate == limit else role
+            cells[row][column] = glyphs[plane.thirds(rate) % 3], shown
 
 
 def _names(roofline: Roofline, plane: Plane, width: int) -> Mapping[int, tuple[str, str]]:
@@ -226,10 +224,8 @@ def _names(roofline: Roofline, plane: Plane, width: int) -> Mapping[int, tuple[s
         if free is not None:
             label = f"{'/'.join(_SHORT.get(name, name) for name in types)} {kind}"
             size = "".join(si_parts(value, ""))
-            names[free] = (
-                fit(f"{size} {label}", width),
-                "strong" if roofline.data_type in types else "muted",
-            )
+            role = "strong" if roofline.data_type in types else "muted"
+            names[free] = fit(f"{size} {label}", width), role
     return names
 
 

@@ -192,9 +192,8 @@ class ProcessTable(Canvas, can_focus=True):
         self.styles.height = rows
         self.display = rows > 0
         room = max(1, rows - (2 if where else 1))
-        self.first = max(
-            0, min(self.first, len(self.processes) - room, self.at), self.at - room + 1
-        )
+        first = min(self.first, len(self.processes) - room, self.at)
+        self.first = max(0, first, self.at - room + 1)
         self.draw()
 
     def in_order(self, processes: Sequence[ProcessNow]) -> list[ProcessNow]:

@@ -313,8 +313,7 @@ def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
 
 def _ceiling_row(gauge: Gauge, height: int) -> int | None:
     """The row of the ceiling; ``None``: it is beyond the scale, or there is no room."""
-    if gauge.named_ceiling is None or height < 2 or gauge.named_ceiling.value > gauge.scale:
+    ceiling = gauge.named_ceiling
+    if ceiling is None or height < 2 or ceiling.value > gauge.scale:
         return None
-    return min(
-        height - 2, height - 1 - int(gauge.named_ceiling.value / gauge.scale * height * 0.999)
-    )
+    return min(height - 2, height - 1 - int(ceiling.value / gauge.scale * height * 0.999))

@@ -122,12 +122,9 @@ def warning_rows(snapshot: Snapshot, width: int) -> list[Line]:
     rest = f"; {more} more, press i" if more else " press i"
     row = Line(width).add(" ! ", "warn")
     first = snapshot.warnings[0]
-    whole = not more and cell_len(first) <= row.left
-    return [
-        row.add(fit(first, row.left - (0 if whole else len(rest) + 1))).add(
-            rest * (not whole), "muted"
-        )
-    ]
+    if not more and cell_len(first) <= row.left:
+        return [row.add(first)]
+    return [row.add(fit(first, row.left - len(rest) - 1)).add(rest, "muted")]
 
 
 def _end(snapshot: Snapshot, width: int) -> str:
