@@ -385,12 +385,14 @@ class Collector:
         return next((each for each in reversed(self._events) if not whence(each)), None)
 
     def _printed(self, t: int) -> Count | None:
-        """Of the counts that the program prints the largest of an epoch, else the one that ends
-        last, else the newest."""
+        """Of the counts that the program prints and that go on the largest of a named epoch, else
+        of a round, else the one that ends last; else the newest."""
 
-        def order(each: Count) -> tuple[int, float, int]:
-            left = each.seconds_left(t)
-            return each.total if each.epoch else 0, -1.0 if left is None else left, each.t
+        def order(each: Count) -> tuple[bool, bool, int, float, int]:
+            left, goes_on = each.seconds_left(t), not each.is_old(t)
+            total = each.total if each.epoch and goes_on else 0
+            named = each.epoch.startswith("epoch")
+            return goes_on, named, total, -1.0 if left is None else left, each.t
 
         known = (each for each in self._counts.values() if each.rises >= 2 or each.rounds > 1)
         return max(known, key=order, default=None)

@@ -13,7 +13,7 @@ from gpuwatch.core.units import NS
 from gpuwatch.session.reading.log_lines import LogLine
 from gpuwatch.session.rows import LogRow
 
-_PROGRESS_BAR = re.compile(r"\d{1,3}%\|.*\| |[━╸█]{3}")
+_PROGRESS_BAR = re.compile(r"\d{1,3}%\|[^|]*\| |[━╸█]{3}")
 """Bars of tqdm, and those of lines or blocks."""
 
 Line = TypeVar("Line", LogRow, LogLine)
@@ -40,9 +40,12 @@ _COUNT = re.compile(
 )
 _BAR_COUNT = re.compile(r"\| *(\d{1,9})/(\d{2,9}) \[")
 _EPOCH = re.compile(
-    r"\bepochs?\W{0,4}(\d{1,6})(?![\d.])(?: *(?:/|of) *(\d{1,6}))?|\[(\d{1,6})/(\d{1,6})\]",
+    r"\bepochs?\W{0,4}(\d{1,6})(?![\d.])(?: *(?:/|of) *(\d{1,6}))?"
+    r"|\[(\d{1,6})/(\d{1,6})\]\W{0,3}$",
     re.IGNORECASE,
 )
+_FARTHEST = 200
+"""Most characters of an epoch and what stands between it and a count: a line may hold many."""
 _LEAST_TOTAL = 20
 """Below it, it matters whether the one that is counted is over or begins."""
 _MOST_COUNTS = 20
@@ -66,6 +69,8 @@ class Count:
     """``epoch 3/4``, or ``round 3`` of one that began anew; empty: it is of the whole run."""
     to_come: int | None = None
     """Epochs after this one."""
+    from_zero: bool = False
+    """Whether there was an epoch 0, so that the last one is one less than they are."""
     rounds: int = 1
     took: int | None = None
     """From the beginning of the epoch before to that of this one."""
@@ -81,26 +86,36 @@ class Count:
         """Whether a further one would have come by now."""
         return t - self.t > max(5 * NS, 3 * (self.t - self.began) / max(1, self.rises))
 
+    @property
+    def between(self) -> float:
+        """Mean distance of two."""
+        return (self.done - self.first) / max(1, self.rises)
+
+    @property
+    def nearly_done(self) -> bool:
+        """Whether none, or few, were to come."""
+        return self.total - self.done <= max(self.total / 10, self.between)
+
     def counts(self, step: int) -> bool:
         """Whether it is that of the run's steps, of which ``step`` is the newest."""
-        between = (self.done - self.first) / max(1, self.rises)
-        most = min(self.done / 3, 5 + self.total / 50 + 2 * between)
+        most = min(self.done / 3, 5 + self.total / 50 + 2 * self.between)
         return self.of_steps and not self.epoch and abs(step - self.done) <= most
 
 
 def count_up(counts: dict[int, Count], line: LogRow) -> None:
-    """Take the counts of a line into those by total. One that falls by half begins again: by less
-    the line is of another process."""
+    """Take the counts of a line into those by total. One that falls by half begins again, as a
+    round of its own where it was nearly done; by less the line is of another process."""
     for found in (*_BAR_COUNT.finditer(line.text), *_COUNT.finditer(line.text)):
         done, total = int(found[1]), int(found[2])
         known = counts.get(total)
         if not _LEAST_TOTAL <= total >= done:
             continue
-        epoch, to_come = _epoch(line.text[: found.start()])
-        if known is None or 2 * done < known.done or (epoch and epoch != known.epoch):
-            rounds, took = 1, None
+        epoch, to_come = _epoch(line.text, found.start())
+        fell = known is not None and 2 * done < known.done
+        if known is None or (epoch and epoch != known.epoch) or (fell and known.nearly_done):
+            rounds, took, from_zero = 1, None, epoch.startswith("epoch 0/")
             if known is not None:
-                rounds = known.rounds + 1
+                rounds, from_zero = known.rounds + 1, from_zero or known.from_zero
                 epoch = epoch or f"round {rounds}"
                 whole = epoch != known.epoch and 2 * known.first < total
                 took = line.t - known.began if whole else known.took
@@ -113,19 +128,22 @@ def count_up(counts: dict[int, Count], line: LogRow) -> None:
                 done,
                 of_steps=named,
                 epoch=epoch,
-                to_come=to_come,
+                to_come=to_come and to_come - from_zero,
+                from_zero=from_zero,
                 rounds=rounds,
                 took=took,
             )
             if len(counts) > _MOST_COUNTS:
                 del counts[next(iter(counts))]
+        elif fell:
+            counts[total] = replace(known, began=line.t, first=done, t=line.t, done=done, rises=0)
         elif known.done < done:
             counts[total] = replace(known, t=line.t, done=done, rises=known.rises + 1)
 
 
-def _epoch(before: str) -> tuple[str, int | None]:
-    """The epoch that a text names, and how many follow."""
-    found = [*_EPOCH.finditer(before)]
+def _epoch(text: str, end: int) -> tuple[str, int | None]:
+    """The epoch that a text names before ``end``, and how many follow."""
+    found = [*_EPOCH.finditer(text, max(0, end - _FARTHEST), end)]
     if not found:
         return "", None
     number, of = (found[-1][at] or found[-1][at + 2] for at in (1, 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from gpuwatch.core.units import NS
 from gpuwatch.session.rows import LogRow
-from gpuwatch.tui.feed.log_lines import Count, count_up
+from gpuwatch.tui.feed.log_lines import Count, bar_of, count_up
 
 from ..sessions import finished
 from ..snapshots_of import page_text
@@ -69,6 +70,34 @@ def test_a_count_that_begins_again_is_counted_anew() -> None:
     assert counts_of(*steps)[30].seconds_left(5 * NS) == pytest.approx(23.0)
 
 
+def test_bars_of_two_processes_are_no_rounds() -> None:
+    lines = [f"| {n}/900 [" for n in (0, 1, 0, *range(2, 50))]
+    assert counts_of(*lines)[900].rounds == 1
+
+
+@pytest.mark.parametrize("unit", ["[5/20] ", "| 5/20 [", "5%|"])
+def test_a_long_line_takes_no_time_that_grows_with_its_square(unit: str) -> None:
+    def seconds(times: int) -> float:
+        began = time.process_time()
+        count_up({}, LogRow(0, 0, "stderr", unit * times))
+        bar_of("stderr", unit * times)
+        return time.process_time() - began
+
+    assert min(seconds(16_000) for _ in range(3)) < 8 * min(seconds(4_000) for _ in range(3))
+
+
+@pytest.mark.parametrize("pause", [0, 30])
+def test_a_bar_that_was_repeated_and_is_over_hides_no_training(
+    session: Callable[..., Path], pause: int
+) -> None:
+    done = [(name, n * 100, 60_000) for name in ("Map", "Group") for n in (200, 400, 600)]
+    done += [("train", n, 900) for n in range(0, 225, 5)]
+    log = [("stderr", f"{name}:  9%|#   | {n}/{total} [00:01<") for name, n, total in done]
+    told = {"kind": "command", "steps": False, "log": [*log, *[("stdout", "")] * pause]}
+    (row,) = rows_told(session(**told), "220/900")
+    assert "round" not in row
+
+
 def test_only_so_many_totals_are_kept() -> None:
     assert len(counts_of(*(f"step 1/{total}" for total in range(20, 500)))) == 20
 
@@ -99,12 +128,16 @@ EPOCH = "Epoch {}/4:  {}%|#####     | {}/250 [00:11<00:04, 25.76it/s]"
         (["Train Epoch: 3 [6000/60000 (1%)]"], "epoch 3", None),
         (["[3/4] step 100/600"], "epoch 3/4", 1),
         (["step 100/600"], "", None),
-        (["step 300/600", "step 10/600"], "round 2", None),
+        (["step 600/600", "step 10/600"], "round 2", None),
+        (["step 300/600", "step 10/600"], "", None),  # of a process that began later
+        (["[0/25][50/782] Loss_D: 1"], "epoch 0/25", 24),
+        (["Epoch 0/3: step 9/90", "Epoch 1/3: step 9/90"], "epoch 1/3", 1),
+        (["[2/5] Downloading shards | 50/100 ["], "", None),
         (["step 300/600", "step 290/600"], "", None),  # another rank's
     ],
 )
 def test_the_epoch_of_a_count_is_told(lines: list[str], epoch: str, to_come: int | None) -> None:
-    (count,) = counts_of(*lines).values()
+    *_, count = counts_of(*lines).values()
     assert (count.epoch, count.to_come) == (epoch, to_come)
 
 
