@@ -380,7 +380,8 @@ class Collector:
         """The last event; where steps or a loss come from stands with them on ``i``."""
 
         def whence(event: EventRow) -> bool:
-            return event.kind == "progress-lines" and not event.text.startswith("no further")
+            told = ("steps are", "the loss is", "loss and accuracy are")
+            return event.kind == "progress-lines" and event.text.startswith(told)
 
         return next((each for each in reversed(self._events) if not whence(each)), None)
 

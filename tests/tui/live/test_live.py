@@ -122,6 +122,11 @@ def test_where_a_loss_comes_from_stands_on_the_page_of_numbers(session: Make) ->
     assert f"\n   {told}\n" in numbers_text(path)
 
 
+def test_a_loss_that_was_printed_too_late_is_told_on_the_screen(session: Make) -> None:
+    told = "loss or accuracy was printed after the last step"
+    assert f"◆ at 1:29: {told}" in page_text(session(events=[(89.0, "progress-lines", told)]))
+
+
 def test_how_steps_are_told_stands_on_the_page_of_numbers_beside_a_printed_count(
     session: Make,
 ) -> None:
