@@ -12,7 +12,7 @@ from statistics import median
 from gpuwatch.analysis.hardware.ceilings import devices_of_run, gpus_unknown
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import NS, binary, milliseconds, percent, si
+from gpuwatch.core.units import NS, binary, milliseconds, pause, percent, si
 from gpuwatch.session.rows import MPS_SERVER, DeviceRow, EventRow, GpuPresence
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow
 
@@ -168,21 +168,24 @@ def _throttling(device: DeviceNow, events: LatestEvents) -> str:
 # A run that hangs.
 
 
-def stalled(what: str, times: Sequence[int], t: int, pace: float | None = None) -> list[Alert]:
+def stalled(
+    what: str, times: Sequence[int], t: int, pace: float | None = None, longest: int = 0
+) -> list[Alert]:
     """A warning that there was no ``what`` for long at ``t``; ``times`` (ns): of those before.
     It waits for twice the longest pause so far, too: an evaluation or a checkpoint is no trouble.
 
-    ``pace``: usual seconds of one; ``None``: those between two.
+    ``pace``: usual seconds of one; ``None``: those between two. ``longest``: pause (ns), also
+    before ``times``.
     """
     gaps = [after - before for before, after in pairwise(times)]
     if len(gaps) < _LEAST_GAPS:
         return []
-    silent, usual = t - times[-1], median(gaps)
-    least = max(_LEAST_STALLED_NS, STALLED_STEPS * max(usual, (pace or 0) * NS), 2 * max(gaps))
+    silent, usual, longest = t - times[-1], median(gaps), max(longest, *gaps)
+    least = max(_LEAST_STALLED_NS, STALLED_STEPS * max(usual, (pace or 0) * NS), 2 * longest)
     if silent < least:
         return []
     told = milliseconds(pace) if pace else f"each {milliseconds(usual / NS)}"
-    return [Alert("stalled", "", f"no {what} for {silent / NS:.0f} s, usually {told}")]
+    return [Alert("stalled", "", f"no {what} for {pause(silent / NS)}, usually {told}")]
 
 
 # Low memory.

@@ -132,6 +132,8 @@ class Collector:
         self._log: dict[int | str, LogRow] = {}
         self._counts: dict[int, Count] = {}
         self._printed_at: deque[int] = deque(maxlen=_MAX_LOG_LINES)
+        self._quiet = 0
+        """Longest time between two lines, in nanoseconds."""
         self._last_log = reader.last_log() - _MAX_LOG_LINES
         self._events: deque[EventRow] = deque(maxlen=_MAX_EVENTS)
         self._last_event = reader.last_event() - _MAX_EVENTS
@@ -178,7 +180,9 @@ class Collector:
             fold(self._log, lines)
             for line in lines:
                 count_up(self._counts, line)
-                if not self._printed_at or line.t - self._printed_at[-1] >= _BURST_NS:
+                since = line.t - (self._printed_at or [line.t])[-1]
+                self._quiet = max(self._quiet, since)
+                if not self._printed_at or since >= _BURST_NS:
                     self._printed_at.append(line.t)
             self._last_log = lines[-1].n
         for key in [*self._log][:-_MAX_LOG_LINES]:
@@ -296,7 +300,7 @@ class Collector:
         if state.warning:
             alerts = (Alert("disk", "", state.warning), *alerts)
         elif state.live and not known and work is not None:
-            alerts = (*self._stalled(work, t), *alerts)
+            alerts = (*alerts, *self._stalled(work, t))
         if lost := self._steps.lost:
             alerts = (Alert("loss", "", lost), *alerts)
         metric = view.metric or (LOSS if self._steps.losses.seen and view.gauges else None)
@@ -371,10 +375,11 @@ class Collector:
     def _stalled(self, work: Work, t: int) -> list[Alert]:
         """That a live run has had no step for long, or no output where it tells no steps."""
         if not self._steps.any:
-            return stalled("output", self._printed_at, t)
+            return stalled("output", self._printed_at, t, longest=self._quiet)
         if work.step is not None and work.step == work.total:
             return []
-        return stalled("step", [row.t for row in self._steps.recent], t, work.step_seconds)
+        times = [row.t for row in self._steps.recent]
+        return stalled("step", times, t, work.step_seconds, self._steps.longest_pause)
 
     def _event(self) -> EventRow | None:
         """The last event; where steps or a loss come from stands with them on ``i``."""

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import inf, isfinite
 from statistics import median
 from typing import Any
@@ -36,7 +36,7 @@ from gpuwatch.analysis.samples.step_lines import (
 from gpuwatch.analysis.samples.window import first_timed
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import mapping, number
-from gpuwatch.core.units import NS
+from gpuwatch.core.units import NS, pause
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import StepBucket, StepRow
 from gpuwatch.session.schema import BUCKET_SECONDS
@@ -279,6 +279,8 @@ class Steps:
         """The step whose loss came after the newest one that was a number."""
         self.timed_start: int | None = None
         """Session time of the first timed step's start; ``None``: none yet."""
+        self.longest_pause = 0
+        """Longest time between two step lines, in nanoseconds."""
         self.first: StepRow | None = None
         self.evaluations: deque[tuple[float, float]] = deque(maxlen=_MAX_STEPS)
         """Start and end of those that took most of the time of a step line."""
@@ -332,13 +334,13 @@ class Steps:
         if not self.recent:
             return None
         between = self.recent[-1].t - self.recent[-2].t if len(self.recent) > 1 else 0
-        pause = max(between, sum(self.recent[-1].seconds or ()) * NS)
+        usual = max(between, sum(self.recent[-1].seconds or ()) * NS)
         elapsed = t - self.newest
         if self._present is not None and t > self._present.newest:
             return "after the steps"
-        if elapsed <= max(_STALE_NS, 3 * pause):
+        if elapsed <= max(_STALE_NS, 3 * usual):
             return None
-        return f"no step for {elapsed / NS:.0f} s"
+        return f"no step for {pause(elapsed / NS)}"
 
     @property
     def lost(self) -> str:
@@ -378,13 +380,14 @@ class Steps:
     def _add(self, rows: list[StepRow]) -> None:
         self.whole = None  # a run that lost its recorder may go on
         self.first = self.first or self._reader.steps(limit=1)[0]
-        spans = _spans(self.recent[-1] if self.recent else None, rows)
+        before = self.recent[-1] if self.recent else None
+        spans = _spans(before, rows)
         self.evaluations.extend(
             (start, start + row.evaluation * NS)
             for start, end, row in spans
             if 2 * row.evaluation * NS > end - start
         )
-        self._put(spans, rows, spans)
+        self._put(before, spans, rows, spans)
         self._dropped |= len(self.recent) + len(rows) > _MOST_ROWS
         self.recent.extend(rows)
         if not self._writers:
@@ -400,8 +403,16 @@ class Steps:
             first = first_timed(self._reader)
             self.timed_start = None if first is None else max(0, first[0])
 
-    def _put(self, spans: Sequence[Span], rows: Sequence[StepRow], every: Sequence[Span]) -> None:
+    def _put(
+        self,
+        before: StepRow | None,
+        spans: Sequence[Span],
+        rows: Sequence[StepRow],
+        every: Sequence[Span],
+    ) -> None:
         """``every``: with all step times, of which ``spans`` may have a part."""
+        times = [row.t for row in (before, *rows) if row is not None]
+        self.longest_pause = max((self.longest_pause, *(b - a for a, b in pairwise(times))))
         if self._present is None:
             for rate in (self.flop, self.bytes, self.samples):
                 rate.add(spans)
@@ -428,7 +439,7 @@ class Steps:
             spans = [(t, t + BUCKET_NS, row) for t, row in zip(buckets, rows, strict=True)]
             # Groups have the step times of their newest lines alone.
             every = intervals(self._reader.steps_together(self._backfilled, upto))
-        self._put(spans, rows, every)
+        self._put(self._backfilled_row, spans, rows, every)
         self._backfilled, self._backfilled_row = upto, rows[-1] if rows else self._backfilled_row
         return True
 

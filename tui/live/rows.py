@@ -163,7 +163,7 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
     tail = Line(width).add(f" {percent(share):>6}", "strong")
     if work.step is not None and snapshot.phase:
         tail.add(f"  {snapshot.phase}", "muted")
-    elif work.silence is not None:
+    elif work.silence is not None and [each.kind for each in snapshot.alerts[:1]] != ["stalled"]:
         tail.add(f"  {work.silence}", "warn")
     elif left is not None:
         part = printed.epoch.partition(" ")[0] if printed is not None else ""

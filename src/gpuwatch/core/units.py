@@ -156,6 +156,11 @@ def clock_time(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{remaining:02d}" if hours else f"{minutes}:{remaining:02d}"
 
 
+def pause(seconds: float) -> str:
+    """``16 s``; from a minute on ``1:04``."""
+    return f"{seconds:.0f} s" if seconds < 59.5 else clock_time(max(60, seconds))
+
+
 def duration(seconds: int) -> str:
     """A length of time that no clock shows: ``30s``, ``1m30s``, ``2h``, ``1d12h``."""
     parts, rest = [], max(0, seconds)

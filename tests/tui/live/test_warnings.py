@@ -21,7 +21,7 @@ from tests.waiting import until
 from ..harness import live, screen_text, shows
 from ..process_sessions import Made, add
 from ..sessions import NS, finished
-from ..snapshots_of import numbers_text, page_text
+from ..snapshots_of import numbers_text, page_text, snapshot_of
 
 Make = Callable[..., Path]
 
@@ -233,11 +233,20 @@ def test_a_run_that_has_no_step_for_long_is_told_and_not_one_whose_steps_are_don
 ) -> None:
     hangs = {"kind": "command", "total_steps": 4000}  # the last one at about 25 s
     row = page_text(session(**hangs)).splitlines()[1]
-    assert re.fullmatch(r" ! no step for 6\d s, usually 5\.\d\d ms", row)
+    assert re.fullmatch(r" ! no step for 1:0\d, usually 5\.\d\d ms", row)
     assert " ! no step" not in page_text(session("02", **hangs, seconds=35.0))
     done = {"run": {"total_steps": 4000}}
     assert " ! no step" not in page_text(session("03", **hangs, meta=done))
     assert " ! no step" not in page_text(session("04", **hangs, meta=finished(), alive=False))
+
+
+def test_a_stall_is_told_once_and_after_a_lost_gpu(session: Make) -> None:
+    path = session(total_steps=4000, meta={"run": {"total_steps": 9000}})
+    shown = page_text(path)
+    assert re.search(r"\n ! no step for 1:0\d, (.*\n)* step .* 4\d %\n", shown)
+    add_event(path, 4, "gpu-lost", LOST)
+    shown = page_text(path)
+    assert re.search(r"\n ! GPU 0 is lost(.*\n)* step .* 4\d %  no step for 1:0\d\n", shown)
 
 
 def test_ten_medians_of_a_step_and_twice_the_longest_pause_are_waited_for() -> None:
@@ -249,7 +258,46 @@ def test_ten_medians_of_a_step_and_twice_the_longest_pause_are_waited_for() -> N
     assert len(stalled("step", each, 49 * NS, 3.0)) == 1
     assert stalled("step", evaluated, 82 * NS) == []
     assert len(stalled("step", evaluated, 83 * NS)) == 1
+    assert stalled("step", each, 98 * NS, longest=40 * NS) == []
+    assert len(stalled("step", each, 99 * NS, longest=40 * NS)) == 1
     assert stalled("step", each[-10:], 900 * NS) == []
+
+
+@pytest.mark.parametrize(("after", "told"), [(100, False), (900, True)])
+def test_a_pause_before_the_steps_that_are_kept_is_known(
+    session: Make, after: int, told: bool
+) -> None:
+    hangs = {"kind": "command", "total_steps": 130_000}  # the last one at about 700 s
+    path = session(seconds=800.0, **hangs)
+    store = SessionStore.reopen(path)
+    store.write([("UPDATE step SET t = t + ? WHERE t > ?", (60 * NS, after * NS))])
+    store.close()
+    assert ("stalled" in [each.kind for each in snapshot_of(path).alerts]) == told
+
+
+@pytest.mark.parametrize(
+    ("steps", "insert"),
+    [
+        (
+            True,
+            "INSERT INTO step (t, step, count, warmup, seconds) VALUES (?, ?, 1, 0, zeroblob(8))",
+        ),
+        (False, "INSERT INTO log (t, n, stream, text) VALUES (?, ?, 'stdout', '')"),
+    ],
+)
+def test_a_pause_is_remembered_when_its_lines_are_kept_no_more(
+    session: Make, steps: bool, insert: str
+) -> None:
+    begun = {"kind": "command", "total_steps": 2000, "log": [("stdout", "begun")]}
+    path = session(**begun, steps=steps, seconds=800.0)
+    with SessionReader(path) as reader:
+        collector = Collector(reader)
+        collector.update()
+        store = SessionStore.reopen(path)
+        store.write([(insert, (n * NS // 10, 1001 + n)) for n in range(1000, 7000)])
+        store.close()
+        collector.update()
+        assert "stalled" not in [each.kind for each in collector.snapshot(View()).alerts]
 
 
 def test_a_program_that_tells_no_steps_and_prints_no_more_is_told(session: Make) -> None:
