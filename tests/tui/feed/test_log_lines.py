@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from gpuwatch.core.units import NS
 from gpuwatch.session.rows import LogRow
-from gpuwatch.tui.feed.log_lines import Count, bar_of, count_up
+from gpuwatch.tui.feed.log_lines import Count, count_up
 
 from ..sessions import finished
 from ..snapshots_of import page_text
@@ -75,15 +74,10 @@ def test_bars_of_two_processes_are_no_rounds() -> None:
     assert counts_of(*lines)[900].rounds == 1
 
 
-@pytest.mark.parametrize("unit", ["[5/20] ", "| 5/20 [", "5%|"])
-def test_a_long_line_takes_no_time_that_grows_with_its_square(unit: str) -> None:
-    def seconds(times: int) -> float:
-        began = time.process_time()
-        count_up({}, LogRow(0, 0, "stderr", unit * times))
-        bar_of("stderr", unit * times)
-        return time.process_time() - began
-
-    assert min(seconds(16_000) for _ in range(3)) < 8 * min(seconds(4_000) for _ in range(3))
+def test_an_epoch_is_looked_for_near_its_count_alone() -> None:
+    """Each count of a long line would read all that is before it else."""
+    near, far = (counts_of(f"Epoch 3/4 {'.' * dots}| 20/80 [") for dots in (10, 300))
+    assert (near[80].epoch, far[80].epoch) == ("epoch 3/4", "")
 
 
 @pytest.mark.parametrize("pause", [0, 30])

@@ -17,6 +17,7 @@ from gpuwatch.analysis.comparison.comparison_row import (
 from gpuwatch.analysis.comparison.effect import shows
 from gpuwatch.analysis.comparison.same_work import RATES
 from gpuwatch.analysis.comparison.side_by_side import Comparison
+from gpuwatch.analysis.hardware.energy import COUNTER
 from gpuwatch.analysis.results import Question, TableRow, Verdict
 from gpuwatch.core import units
 from gpuwatch.report.document import quantities
@@ -95,6 +96,8 @@ def _differing(
     found = [row for size, row in sizes if size > 0 or row in stays]
     means = {row.name for row in found if row.group != _MAXIMUM}
     found = [row for row in found if row.group != _MAXIMUM or row.name not in means]
+    if any(row.name == "energy per step" for row in found):
+        found = [row for row in found if row.name != COUNTER]  # the same, of all steps
     once: dict[tuple[object, ...], _Row] = {}
     for row in found:
         once.setdefault((*_reads(row), *map(row.change, places)), row)
