@@ -89,7 +89,7 @@ async def test_arrows_select_and_o_sorts_and_the_selection_stays(fake: Fake) -> 
         assert table.selected == small, "it is the first one now"
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 22)], ids=str)
+@pytest.mark.parametrize("size", [(60, 20), (80, 21)], ids=str)
 async def test_where_no_process_fits_one_row_counts_them_and_names_the_key(
     fake: Fake, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
