@@ -18,7 +18,7 @@ COMMON = {
     "gpuwatch.core.peak_tables",
     "gpuwatch.core.processes",
     "gpuwatch.core.parent_death",
-    "gpuwatch.core.several",
+    "gpuwatch.core.aggregate",
     "gpuwatch.core.units",
     "gpuwatch.core.users",
 }

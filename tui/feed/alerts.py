@@ -177,11 +177,11 @@ def stalled(
     ``pace``: usual seconds of one; ``None``: those between two. ``longest``: pause (ns), also
     before ``times``.
     """
-    gaps = [after - before for before, after in pairwise(times)]
-    if len(gaps) < _LEAST_GAPS:
+    if len(times) <= _LEAST_GAPS or (silent := t - times[-1]) < _LEAST_STALLED_NS:
         return []
-    silent, usual, longest = t - times[-1], median(gaps), max(longest, *gaps)
-    least = max(_LEAST_STALLED_NS, STALLED_STEPS * max(usual, (pace or 0) * NS), 2 * longest)
+    gaps = [after - before for before, after in pairwise(times)]
+    usual, longest = median(gaps), max(longest, *gaps)
+    least = max(STALLED_STEPS * max(usual, (pace or 0) * NS), 2 * longest)
     if silent < least:
         return []
     told = milliseconds(pace) if pace else f"each {milliseconds(usual / NS)}"

@@ -28,8 +28,8 @@ from gpuwatch.analysis.samples.cpu_time import cpu_shares, logical_cores, resolu
 from gpuwatch.analysis.samples.step_lines import no_steps
 from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.analysis.summary.notes import out_of_order
+from gpuwatch.core.aggregate import average_of, total_of
 from gpuwatch.core.models import mapping, number
-from gpuwatch.core.several import average_of, total_of
 from gpuwatch.core.units import NS, percent
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, GpuPresence

@@ -11,11 +11,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from gpuwatch.core.aggregate import average_of, grouped
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.live_process import command_line, command_text
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.processes import start_time
-from gpuwatch.core.several import average_of, grouped
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.status import process_id

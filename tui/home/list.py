@@ -12,9 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from gpuwatch.analysis.summary.listing import Listed, ListedSession, ListedStudy
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.several import grouped
 from gpuwatch.session.study.label import (
     LONGEST_NAME,
     LONGEST_NOTE,

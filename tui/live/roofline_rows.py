@@ -14,8 +14,8 @@ from gpuwatch.analysis.hardware.ceilings import Ceiling
 from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, Point
 from gpuwatch.analysis.hardware.program import IMPORTED, MACHINE
 from gpuwatch.analysis.hardware.roofline import Roofline
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.several import grouped
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import bounded, percent, scale_label, si, si_parts
 from gpuwatch.tui.feed.snapshot import Snapshot

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
+from gpuwatch.core.aggregate import grouped, total_of
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.several import grouped, total_of
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import counted
 

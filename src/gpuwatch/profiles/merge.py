@@ -7,10 +7,10 @@ from dataclasses import replace
 from itertools import combinations
 
 from gpuwatch.core import units
+from gpuwatch.core.aggregate import grouped, total_of
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
-from gpuwatch.core.several import grouped, total_of
 from gpuwatch.profiles.base import (
     COPY_SIZE,
     COUNT_COLUMN,

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
+from gpuwatch.core.aggregate import grouped, total_of
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.several import grouped, total_of
 from gpuwatch.profiles.base import (
     KERNELS,
     Entry,

@@ -19,8 +19,8 @@ from gpuwatch.analysis.hardware.profile import KERNELS, OPERATORS, Counters, Pro
 from gpuwatch.analysis.results import Cell, Evidence
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
+from gpuwatch.core.aggregate import total_of
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.several import total_of
 from gpuwatch.core.text import clean
 
 LEAST_SHARE = 0.005

@@ -21,9 +21,9 @@ from gpuwatch.analysis.results import Cell, Evidence, Run, StartUp
 from gpuwatch.analysis.statistics.intervals import Interval, lower_end, middle
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
+from gpuwatch.core.aggregate import total_of
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import mapping, number
-from gpuwatch.core.several import total_of
 from gpuwatch.core.text import clean
 
 _STAGES = (

@@ -20,8 +20,8 @@ from gpuwatch.analysis.ranks.stragglers import (
 )
 from gpuwatch.analysis.samples.source import Column, Source, select_channels
 from gpuwatch.analysis.samples.window import Window
+from gpuwatch.core.aggregate import grouped, total_of
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.several import grouped, total_of
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import MPS_SERVER, RankRow, RankStepRow, mean_phases
 

@@ -11,10 +11,10 @@ from math import isfinite
 from gpuwatch.analysis.samples.rates import rate_series, works
 from gpuwatch.analysis.samples.step_lines import no_rates, several_writers
 from gpuwatch.analysis.samples.window import first_timed
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
 from gpuwatch.core.models import JSON, mapping
-from gpuwatch.core.several import grouped
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow, StepRow
 

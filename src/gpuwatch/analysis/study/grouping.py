@@ -12,9 +12,9 @@ from gpuwatch.analysis.comparison.cells import Case, Group, Placed, Read, labels
 from gpuwatch.analysis.summary.failure import command_of
 from gpuwatch.analysis.summary.identity import device_names, parameter_text, training, used_gpus
 from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping
-from gpuwatch.core.several import grouped
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.label import NONE
 from gpuwatch.session.study.plan import WARM_UP, Part, Plan, PlannedRun, case_label

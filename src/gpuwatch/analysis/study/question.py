@@ -32,9 +32,9 @@ from gpuwatch.analysis.explain.explain import explain
 from gpuwatch.analysis.results import Cell, Contrast, Explanation, Kind, Question, Run, Verdict
 from gpuwatch.analysis.samples import steady_state
 from gpuwatch.analysis.study.table import table_of
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
-from gpuwatch.core.several import grouped
 from gpuwatch.core.units import counted
 
 _MOST_IN_WORDS = 20

@@ -16,8 +16,8 @@ from gpuwatch.analysis.study.question import question_of
 from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.load import disturbances
 from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.models import mapping
-from gpuwatch.core.several import grouped
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.plan import MARGIN, WARM_UP, Plan
 from gpuwatch.session.study.study_folder import NotRun

@@ -35,9 +35,9 @@ from gpuwatch.analysis.summary.metrics import statistics_of
 from gpuwatch.analysis.summary.notes import how_timed, notes
 from gpuwatch.analysis.summary.training import Training, training_of
 from gpuwatch.analysis.summary.training import notes as training_notes
+from gpuwatch.core.aggregate import total_of
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
-from gpuwatch.core.several import total_of
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status, status
 from gpuwatch.session.rows import StepBucket, StepRow, mean_phases, with_phases

@@ -99,8 +99,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.format is None and terminal.usable() and not arguments.plain:
         from gpuwatch.tui.app import run_compare
 
-        shown = screen_options.look(arguments)
-        return run_compare(sessions, **options, whole=arguments.all, look=shown)
+        look = screen_options.look(arguments)
+        return run_compare(sessions, **options, whole=arguments.all, look=look)
     from gpuwatch.analysis.study.cost import with_costs
     from gpuwatch.analysis.study.read import read_sessions, read_study
 
@@ -110,14 +110,14 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     else:
         result = read_study(folder, **options)
     result = with_costs(result, prices(arguments.price, result))
-    look = terminal.columns(), not (out or arguments.plain) and terminal.colours()
+    columns, colours = terminal.columns(), not (out or arguments.plain) and terminal.colours()
     if arguments.format in (None, "table") and not arguments.all:
         from gpuwatch.report.document.study import verdict_first
         from gpuwatch.report.text import as_text
 
-        text = as_text(verdict_first(result, "all figures: add --all"), *look)
+        text = as_text(verdict_first(result, "all figures: add --all"), columns, colours)
     else:
-        text = render(result, arguments.format or "table", *look)
+        text = render(result, arguments.format or "table", columns, colours)
     output_file.write(out, text)
     return 0
 

@@ -15,8 +15,8 @@ from gpuwatch.cli.place.lookup import sent
 from gpuwatch.cli.say import confirmed, say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core import units
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.errors import GpuwatchError, UsageError
-from gpuwatch.core.several import grouped
 from gpuwatch.core.text import clean, shell, to_paste
 from gpuwatch.places import load, placements, spec
 from gpuwatch.session.study import labels

@@ -17,8 +17,8 @@ from gpuwatch.analysis.hardware.mfu import (
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.several import grouped
 from gpuwatch.core.text import shell
 
 _ALIKE = 0.01

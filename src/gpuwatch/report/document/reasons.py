@@ -13,8 +13,8 @@ from gpuwatch.analysis.ranks.wording import sentences
 from gpuwatch.analysis.results import Cell, Contrast, Difference, Question, Run
 from gpuwatch.analysis.summary.summary import DeviceSummary
 from gpuwatch.core import units
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.models import JSON, mapping
-from gpuwatch.core.several import grouped
 from gpuwatch.core.text import clean
 from gpuwatch.report.document.blocks import (
     Heading,

@@ -14,7 +14,7 @@ from gpuwatch.analysis.results import Cell, Question, Run
 from gpuwatch.analysis.statistics.intervals import lower_end
 from gpuwatch.analysis.study.sweep import sweep_table
 from gpuwatch.core import units
-from gpuwatch.core.several import grouped
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.report.document.blocks import (
     Bars,
     Change,

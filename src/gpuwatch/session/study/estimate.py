@@ -9,10 +9,10 @@ from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
-from gpuwatch.core.several import grouped
 from gpuwatch.session import placement
 from gpuwatch.session.reading.reader import read_meta
 from gpuwatch.session.reading.status import State, process_id, status

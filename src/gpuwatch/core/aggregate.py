@@ -1,4 +1,4 @@
-"""What several values are together."""
+"""Groups of values, and their totals and means."""
 
 from __future__ import annotations
 
