@@ -23,12 +23,15 @@ from gpuwatch.cli.dispatch import COMMANDS, SESSION, parser_of
 from gpuwatch.report.json import dumps
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import Label
+from gpuwatch.session.study.progress import recorder_alive
 from gpuwatch.session.study.removal import OF_A_STUDY
 from gpuwatch.session.study.study_folder import RECORDER_LOG as LOG
 from gpuwatch.session.study.study_folder import held
 from gpuwatch.tui.home.watch import fresh
+from tests.conftest import Cli
 from tests.terminal import Pty
 from tests.tui.sessions import Script, finished, plan, write
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -148,6 +151,47 @@ def test_of_a_study_of_one_run_the_label_is_the_runs(studies: Path, told: Told) 
     assert set(labels.read(studies / "alone")) == {"01-bare.gpuwatch"}
     told("note", "alone", "by the folder's name")
     assert told("note", "single") == "by the folder's name\n"
+
+
+@pytest.mark.parametrize("way", ["--record", "run"])
+def test_a_run_is_started_with_its_name_tags_and_note(
+    studies: Path, cli: Cli, told: Told, way: str
+) -> None:
+    label = ("--name", "low lr", "--tag", "a", "--tag", "b", "--note", "why")
+    cli(way, *label, "--out", studies / "new", "--", "true")
+    (session,) = (studies / "new").rglob("*.gpuwatch")
+    assert labels.read(session.parent) == {session.name: Label("low lr", ("a", "b"), "why")}
+
+
+def test_a_study_of_several_runs_is_started_with_a_label_of_its_own(
+    cli: Cli, tmp_path: Path
+) -> None:
+    several = ("--command", "a=true", "--command", "b=true")
+    cli("--record", "--detach", "--name", "both", "--out", tmp_path / "new", *several)
+    (folder,) = until(lambda: [each.parent for each in tmp_path.rglob(labels.LABELS)])
+    assert labels.read(folder) == {"": Label("both")}
+    until(lambda: len(list(folder.glob("*.gpuwatch"))) == 2 and not recorder_alive(folder))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--name", "both"),
+        ("--name", "last"),
+        ("--name", "new", "--on", "ssh=a", "--on", "ssh=b"),
+        ("--tag", "a b"),
+        sum((("--tag", str(each)) for each in range(17)), ()),
+        ("--note", "x" * 2001),
+    ],
+)
+def test_a_label_that_cannot_be_is_refused_before_anything_starts(
+    studies: Path, told: Told, wrong: tuple[str, ...]
+) -> None:
+    told("rename", studies / "pair", "both")
+    before = sorted(studies.parent.rglob("*"))
+    for way in ("--record", "run"):
+        assert "gpuwatch: error: " in told(way, *wrong, "--", "true", code=2)
+    assert sorted(studies.parent.rglob("*")) == before
 
 
 def test_tags_are_added_removed_printed_and_found(studies: Path, told: Told) -> None:

@@ -14,14 +14,14 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuwatch.cli import plan as preview
-from gpuwatch.cli.options import joining, launch, notifying
+from gpuwatch.cli.options import begun, joining, launch
 from gpuwatch.cli.parser import Parser
 from gpuwatch.cli.say import give_up_output, put, ring, say
 from gpuwatch.cli.selection import session_lookup
@@ -84,9 +84,10 @@ def start(request: Request, arguments: argparse.Namespace, *, echo: bool = False
     ``arguments`` has what :func:`launch.add_start_arguments` and
     :func:`launch.add_preview_arguments` add.
     """
+    begun.check(request, arguments)
     if preview.shown(request, arguments):
         return ExitCode.DONE
-    plan, begun = request.plan, time.monotonic()
+    plan, since = request.plan, time.monotonic()
     if not arguments.quiet:
         preview.announce(request)
     ends = plan.settings.duration_seconds or (request.on and all(map(joining.job_of, request.on)))
@@ -103,7 +104,7 @@ def start(request: Request, arguments: argparse.Namespace, *, echo: bool = False
     if arguments.detach:
         code, text = start_detached(request)
         if code is ExitCode.DONE:
-            notifying.follow(Path(text).parent, arguments.notify)
+            begun.begun(Path(text).parent, plan, arguments)
         return report_start(code, text)
     if not arguments.quiet:
         report_orphans()
@@ -114,7 +115,7 @@ def start(request: Request, arguments: argparse.Namespace, *, echo: bool = False
         alone=alone,
         quiet=arguments.quiet,
         echo=echo and alone and not plan.of_machine,
-        to=arguments.notify,
+        begun=partial(begun.begun, plan=plan, arguments=arguments),
         hint="" if ends else "; Ctrl-C ends it, or --duration TIME",
     )
     code = record(request, terminal)
@@ -131,7 +132,7 @@ def start(request: Request, arguments: argparse.Namespace, *, echo: bool = False
     if not arguments.quiet and not refused and terminal.study is not None:
         print_summary(terminal.study, terminal.summary)
     _say_afterwards(plan, code, arguments)
-    if not arguments.quiet and time.monotonic() - begun > _LONG_SECONDS:
+    if not arguments.quiet and time.monotonic() - since > _LONG_SECONDS:
         ring(f"{', '.join(dict.fromkeys(run.workload.name for run in plan.runs))} is over")
     return code
 
@@ -149,7 +150,7 @@ def wait_for(sent: Sequence[Placed], request: Request, arguments: argparse.Names
 
     folders = [Path(placed.study) for placed in sent]
     for folder in folders:
-        notifying.follow(folder, arguments.notify)
+        begun.begun(folder, request.plan, arguments)
     if arguments.detach:
         for folder in folders:
             put(str(folder))
@@ -169,12 +170,12 @@ class _Terminal(Observer):
     """Tells people at a terminal what a recorder in the foreground does."""
 
     def __init__(
-        self, *, alone: bool, quiet: bool, echo: bool, to: str | None, hint: str = ""
+        self, *, alone: bool, quiet: bool, echo: bool, begun: Callable[[Path], None], hint: str = ""
     ) -> None:
         """``alone``: it is the only run; ``quiet``: show problems only; ``echo``: also its output;
-        ``to``: who is told; ``hint``: how it ends."""
+        ``begun``: called with the study's folder, once; ``hint``: how it ends."""
         super().__init__(say)
-        self._alone, self._quiet, self._to, self._hint = alone, quiet, to, hint
+        self._alone, self._quiet, self._begun, self._hint = alone, quiet, begun, hint
         self._echo = echo
         self.echo: subprocess.Popen[bytes] | None = None
         """The process that passes the run's output on."""
@@ -194,7 +195,7 @@ class _Terminal(Observer):
     def session_created(self, path: Path) -> None:
         self.sessions.append(path)
         if len(self.sessions) == 1:
-            notifying.follow(path.parent, self._to)
+            self._begun(path.parent)
         if not self._quiet and (self._alone or len(self.sessions) == 1):
             self.message(f"recording to {path if self._alone else path.parent}{self._hint}")
         if self._echo:

@@ -27,18 +27,9 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not words:
         raise UsageError("no name given", "gpuwatch rename SESSION NAME")
     name = clean_name(" ".join(words))
-    if hidden := session_lookup.hidden_by(name):
-        raise UsageError(
-            f"{name!r} is the id of a session or its folder: {hidden[0]}", "choose another name"
-        )
     folder, key = session_lookup.target(arguments.session)
-    for at, file in session_lookup.named(name) if name else ():
-        if (at, file) != (folder, key):
-            raise UsageError(
-                f"{name!r} is the name of {at / file}, and a name is of one",
-                f"free it: {to_paste('rename', at / file, '')}; "
-                f"several share a tag: {to_paste('tag', arguments.session)} +TAG",
-            )
+    several = f"several share a tag: {to_paste('tag', arguments.session)} +TAG"
+    session_lookup.refuse_taken(name, (folder, key), several)
     labels.change(folder, key, lambda label: replace(label, name=name))
     subject = session_lookup.called(folder, key)
     say(f"{subject} is called {name}" if name else f"{subject} has no name")

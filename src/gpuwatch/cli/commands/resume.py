@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from gpuwatch.cli import plan as preview
 from gpuwatch.cli.commands import record
-from gpuwatch.cli.options import launch
+from gpuwatch.cli.options import begun, launch
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import ExitCode, UsageError
@@ -76,6 +76,7 @@ def _at_its_place(placed: Placed, arguments: argparse.Namespace) -> int:
     if plan is None or not missing(folder, plan):
         raise UsageError(f"{folder} is complete", f"its summary: {to_paste('report', folder)}")
     request = Request(plan, folder.parent, on=(placed.place,), resume=folder)
+    begun.check(request, arguments)
     if preview.shown(request, arguments):
         return ExitCode.DONE
     return record.wait_for([sending.again(placed)], request, arguments)

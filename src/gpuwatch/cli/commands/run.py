@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from gpuwatch.cli import plan as preview
 from gpuwatch.cli.commands import record
-from gpuwatch.cli.options import launch, notifying, screen_options
+from gpuwatch.cli.options import begun, launch, screen_options
 from gpuwatch.cli.parser import Parser
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.study_result import exit_code
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: Parser) -> None:
     launch.add_arguments(parser)
-    notifying.add_argument(parser)
+    begun.add_arguments(parser)
     screen_options.add_arguments(parser)
     parser.set_defaults(detach=False, quiet=False)
 
@@ -59,6 +59,7 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
     screen = arguments.plain or terminal.usable()
     if arguments.detach or not screen or len(request.on) > 1:
         return record.start(request, arguments, echo=True)
+    begun.check(request, arguments)
     if preview.shown(request, arguments):
         return ExitCode.DONE
     preview.announce(request)
@@ -66,7 +67,7 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
         from gpuwatch.cli.place import sending, watching
 
         (placed,) = sending.send(request)
-        notifying.follow(Path(placed.study), arguments.notify)
+        begun.begun(Path(placed.study), request.plan, arguments)
         if not arguments.plain:
             return _shown_there(placed, arguments)
         if (path := watching.first_session(placed)) is None:
@@ -78,7 +79,7 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
         if code is not ExitCode.DONE:
             return record.report_start(code, text)
         path = Path(text)
-        notifying.follow(path.parent, arguments.notify)
+        begun.begun(path.parent, request.plan, arguments)
     shown = screen_options.watch(arguments, path, _refresh(arguments), follow=True)
     return _ended(path.parent, shown)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuwatch.cli.options import joining, notifying
+from gpuwatch.cli.options import begun, joining
 from gpuwatch.cli.options.cases import labelled, long_enough, workloads
 from gpuwatch.cli.options.environments import environments
 from gpuwatch.cli.parser import Add, Once, Parser
@@ -75,7 +75,7 @@ def add_start_arguments(parser: argparse.ArgumentParser) -> None:
         "--detach", action="store_true", help="run in the background; prints the session's path"
     )
     parser.add_argument("--quiet", action="store_true", help="print only errors")
-    notifying.add_argument(parser)
+    begun.add_arguments(parser)
 
 
 def add_workload_arguments(parser: Parser) -> None:

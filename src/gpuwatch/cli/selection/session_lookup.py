@@ -262,25 +262,27 @@ def _is_named(folder: Path, text: str) -> bool:
     return study is not None and study.name == text
 
 
-def hidden_by(name: str) -> list[Path]:
-    """The sessions whose id begins so (three characters do by chance), or whose folder is called
-    so."""
-    return [
-        path
-        for path in known_sessions()
-        if path.parent.name == name or (len(name) > 3 and _identifier(path).startswith(name))
-    ]
-
-
-def named(name: str) -> list[tuple[Path, str]]:
-    """The :func:`target` of each session and study that is called so."""
-    folders = resolved([*(path.parent for path in known_sessions()), *waiting_studies()])
-    return [
-        (folder, key) if key else _whole(folder)
-        for folder in folders
-        for key, label in read(folder).items()
-        if label.name == name and (folder / key).exists()
-    ]
+def refuse_taken(name: str, of: tuple[Path, str] | None, several: str) -> None:
+    """Raise ``UsageError`` if ``name`` stands for something but the :func:`target` ``of``, which
+    gets it; ``several`` is the hint for a label that several share."""
+    if not name:
+        return
+    known = known_sessions()
+    for path in known:  # three characters begin an id by chance
+        if path.parent.name == name or (len(name) > 3 and _identifier(path).startswith(name)):
+            raise UsageError(
+                f"{name!r} is the id of a session or its folder: {path}", "choose another name"
+            )
+    for folder in resolved([*(path.parent for path in known), *waiting_studies()]):
+        for key, label in read(folder).items():
+            if label.name != name or not (folder / key).exists():
+                continue
+            at, file = (folder, key) if key else _whole(folder)
+            if (at, file) != of:
+                raise UsageError(
+                    f"{name!r} is the name of {at / file}, and a name is of one",
+                    f"free it: {to_paste('rename', at / file, '')}; {several}",
+                )
 
 
 def _identifier(path: Path) -> str:
