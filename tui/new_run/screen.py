@@ -161,7 +161,7 @@ class NewRunScreen(WidgetScreen):
         )
         self._options = text_row(
             "options",
-            "--profile 5 --duration 10m --interval 200ms ...",
+            "--name low-lr --profile 5 --duration 10m ...",
             "further options, as gpuwatch run takes them",
         )
         self._message = Static(id="message", markup=False)
