@@ -211,7 +211,7 @@ def test_every_format_says_better_and_worse_in_words_and_colours_them(tmp_path: 
         plain.splitlines()
     )
     assert re.search(r"\x1b\[1;31mSLOWER +\x1b\[m", coloured)
-    assert re.search(r"\x1b\[1;31m +\+10\.0 % worse\x1b\[m", coloured)
+    assert re.search(r"\x1b\[1;31m +[\d.]+ ms \+10\.0 % worse\x1b\[m", coloured)
     made = page(result, [])
     assert re.search(r'<strong class="worse">[^<]* \+10\.0&nbsp;% worse', made)
     assert "+10.0 % worse<br>" in as_markdown(result)

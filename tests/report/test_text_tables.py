@@ -58,6 +58,19 @@ def test_a_tab_breaks_where_there_is_no_room_and_is_a_space_where_there_is() -> 
     assert "\n\n" not in narrow and "x0.969" in narrow.split("\n")[2] and widest(narrow) <= 60
 
 
+def test_a_row_is_broken_as_a_whole_so_that_what_is_alike_stands_in_one_line() -> None:
+    long, short = "3.98 TFLOP/s\t+10.9 % worse", "1 ms\t+1 %"
+    text = fitted(["", "a", "b"], [["FLOP", long, short]], 40)
+    assert [line.split()[:2] for line in text.split("\n")[1:]] == [["FLOP", "3.98"], ["+10.9", "%"]]
+    assert text.split("\n")[2].endswith("+1 %")
+
+
+def test_nothing_is_broken_for_one_long_name() -> None:
+    values = ["3.98 TFLOP/s\t+10.9 % worse"] * 2
+    text = fitted(["", "a", "b"], [["short", *values], ["x" * 28, *values]], 70)
+    assert text.count("TFLOP/s +10.9 % worse") == 4 and widest(text) <= 70
+
+
 @given(
     st.integers(1, 6).flatmap(
         lambda n: st.tuples(

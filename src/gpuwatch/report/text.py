@@ -220,11 +220,13 @@ def _table(table: Table, columns: int, first: int | None) -> Iterator[Part]:
     rows = [[_BREAKS.sub(_kept, cell) for cell in row] for row in table.rows]
     layout = _whole(head, rows)
     if layout.names + sum(_GAP + width for width in layout.widths) > columns:
-        narrow = (columns * 2 // 3) // max(1, len(head) - 1) - _GAP
-        split, unbroken = (
-            _split(head, rows, each, columns, table.kept, first) for each in (narrow, _UNBROKEN)
+        lines = {line for row in rows for cell in row for line in cell.split("\n")}
+        wide = {len(line) for line in lines if "\t" in line}
+        ways = (
+            _split(head, rows, longest, columns, table.kept, first)
+            for longest in sorted({*wide, 0}, reverse=True)
         )
-        layout = min(unbroken, split, key=lambda of: (len(of.pages), sum(of.left_out)))
+        layout = min(ways, key=lambda of: (of.is_cut, len(of.pages), sum(of.left_out)))
     for of_page in layout.pages:
         heading, body = _page(head, layout, of_page, columns, table.marks)
         yield Part((), ((),))
@@ -240,8 +242,6 @@ _GAP = 2
 _HEAD = 14
 """Characters from which a heading is broken into lines, if its values are narrower."""
 _SHORTEST_NAMES, _SHORTEST = 20, 8
-_UNBROKEN = 15
-"""Characters of a line that is left whole where that takes no more tables."""
 
 
 @dataclass(frozen=True)
@@ -258,6 +258,7 @@ class _Layout:
     """The columns of each table but the first; the others are counted from 1."""
     left_out: tuple[int, int] = (0, 0)
     """Columns before and after those of the only page of a screen."""
+    is_cut: bool = False
 
 
 def _whole(head: Sequence[str], rows: Sequence[Sequence[str]]) -> _Layout:
@@ -270,21 +271,20 @@ def _whole(head: Sequence[str], rows: Sequence[Sequence[str]]) -> _Layout:
 def _split(
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
-    narrow: int,
+    longest: int,
     columns: int,
     kept: Sequence[int],
     first: int | None,
 ) -> _Layout:
-    """The table with cells broken at tabs where a line is wider than ``narrow``."""
+    """The table with rows broken at tabs where a line is longer than ``longest``."""
     lines = []
     for row in rows:
-        wide = [any(len(e) > narrow for e in cell.split("\n") if "\t" in e) for cell in row]
-        broken = (c.replace("\t", "\n" if w else " ") for c, w in zip(row, wide, strict=True))
-        lines.append(_lines(list(broken)))
+        wide = any(len(e) > longest for cell in row for e in cell.split("\n") if "\t" in e)
+        lines.append(_lines([cell.replace("\t", "\n" if wide else " ") for cell in row]))
     every = [line for of in lines for line in of]
-    names = min(
-        max((len(line[0]) for line in every if any(line[1:])), default=0),
-        max(_SHORTEST_NAMES, columns // 3),
+    most = max(_SHORTEST_NAMES, columns // 3)
+    names = max(
+        (len(line[0]) for line in every if any(line[1:]) and len(line[0]) <= most), default=0
     )
     names = max(names, min(len(head[0]), _SHORTEST_NAMES))
     widths = [
@@ -300,7 +300,9 @@ def _split(
         if len(kept) < 2 or room >= _GAP + _SHORTEST:
             break
         kept = kept[1:]
-    widths = [min(width, max(_SHORTEST, room - _GAP)) for width in widths]
+    limit = max(_SHORTEST, room - _GAP)
+    is_cut = max(widths) > limit
+    widths = [min(width, limit) for width in widths]
     others = [at for at in range(1, len(head)) if at not in kept]
     ends = list(itertools.accumulate((widths[at - 1] + _GAP for at in others), initial=0))
     # The last column that a screen begins with: from there on, all others fit.
@@ -312,7 +314,7 @@ def _split(
         pages.append(sorted([*kept, *others[start:stop]]))
         left_out = (start, len(others) - stop)
         start = stop
-    return _Layout(lines, names, widths, pages, (0, 0) if first is None else left_out)
+    return _Layout(lines, names, widths, pages, (0, 0) if first is None else left_out, is_cut)
 
 
 def _lines(row: Sequence[str]) -> list[list[str]]:
