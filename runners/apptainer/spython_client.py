@@ -1,7 +1,7 @@
 """A safe wrapper of spython, which exits the process on errors, prints, and knows one program name.
 
-Uses only the parts of spython that cannot hang: its client builds the commands, and its streaming
-reads both streams as one, because an unread stream would block the engine.
+Uses only the parts of spython that cannot hang: its streaming reads both streams as one, because an
+unread stream would block the engine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from gpuwatch.core.errors import NotAvailable
-from gpuwatch.core.models import JSON
 from gpuwatch.core.processes import identify, parents
 
 INSTALL = (
@@ -111,14 +110,16 @@ def build(
 def _stream(
     action: str, arguments: Sequence[str], say: Callable[[str], None], failing: str
 ) -> None:
+    path = program()
+    if path is None:
+        raise NotAvailable("neither apptainer nor singularity is on the PATH", INSTALL)
     from spython.utils import stream_command
 
-    command = [*_client()._init_command(action), *arguments]
     lines: list[str] = []
     others = _children()
     try:
         with _errors():
-            for line in stream_command(command, output_type="both"):
+            for line in stream_command([path, action, *arguments], output_type="both"):
                 text = _COLOURS.sub("", line).strip()
                 if text:
                     lines = [*lines[-20:], text]
@@ -180,28 +181,6 @@ def _reason(lines: Sequence[str]) -> str:
     lines_left = [line for line in cleaned if line]
     fatal = [line for line in lines_left if line.startswith(_FAILURES)]
     return re.sub(r"^(FATAL|ERROR):\s*", "", (fatal or lines_left or [""])[-1])
-
-
-def _client() -> JSON:
-    """spython's client, set up to call the installed program.
-
-    Raises:
-        NotAvailable: no program is installed.
-    """
-    path = program()
-    if path is None:
-        raise NotAvailable("neither apptainer nor singularity is on the PATH", INSTALL)
-    from spython.main import get_client
-
-    with _guarded():
-        client = get_client(quiet=True)
-    # An instance attribute takes precedence over the class's method, which returns "singularity".
-    client._init_command = lambda action, flags=None: [
-        path,
-        *(flags or ()),
-        *([action] if isinstance(action, str) else action),
-    ]
-    return client
 
 
 @contextlib.contextmanager
