@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gpuwatch.core import paths
 from gpuwatch.core.errors import NotAvailable, UsageError
+from gpuwatch.core.processes import start_time
 from gpuwatch.core.text import to_paste
 from gpuwatch.runners import image_records
 from gpuwatch.runners.apptainer import images, spython_client
@@ -256,7 +257,7 @@ def _end_descendants() -> None:
     """End the processes of an interrupted build: the engine is this process's only child."""
     deadline = time.monotonic() + _GRACE_SECONDS
     signals = [signal.SIGTERM]
-    while remaining := _descendants(os.getpid()):
+    while remaining := list(filter(start_time, spython_client.below({os.getpid()}))):
         if time.monotonic() > deadline:
             signals = [signal.SIGKILL]
         for number in signals:
@@ -265,21 +266,6 @@ def _end_descendants() -> None:
                     os.kill(pid, number)
         signals = []
         time.sleep(0.02)
-
-
-def _descendants(pid: int) -> list[int]:
-    """Living descendants of this process."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
-                if fields[0] not in (b"Z", b"X"):
-                    children.setdefault(int(fields[1]), []).append(int(entry.name))
-    descendants = list(children.get(pid, ()))
-    for descendant in descendants:
-        descendants.extend(children.get(descendant, ()))
-    return descendants
 
 
 def _failed(reason: str, last_lines: Iterable[str], target: Path) -> BuildFailed:

@@ -116,7 +116,7 @@ def _stream(
     from spython.utils import stream_command
 
     lines: list[str] = []
-    others = _children()
+    before = _children()
     try:
         with _errors():
             for line in stream_command([path, action, *arguments], output_type="both"):
@@ -127,10 +127,10 @@ def _stream(
     except NotAvailable as error:
         raise NotAvailable(f"{failing}: {_reason(lines) or error.message}") from error
     except BaseException:
-        engines = _children() - others
-        below = [found for pid in _below(engines) if (found := identify(pid)) is not None]
+        engines = _children() - before
+        others = [found for pid in below(engines) if (found := identify(pid)) is not None]
         _end(engines)
-        for process in below:  # what the image's commands run outlives the engine
+        for process in others:  # what the image's commands run outlives the engine
             with contextlib.suppress(ProcessLookupError):
                 if process.alive():
                     os.kill(process.pid, signal.SIGKILL)
@@ -145,7 +145,7 @@ def _children() -> set[int]:
         return {pid for pid, parent in parents().items() if parent == os.getpid()}
 
 
-def _below(pids: set[int]) -> set[int]:
+def below(pids: set[int]) -> set[int]:
     """All descendants of these processes."""
     known, found = parents(), set(pids)
     while more := {pid for pid, parent in known.items() if parent in found} - found:
