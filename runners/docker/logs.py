@@ -41,43 +41,31 @@ class Message:
     data: bytes
 
 
-@dataclass
-class Position:
-    """Position in one stream: time of the last message, and number of messages with that time."""
-
-    at: int = 0
-    count: int = 0
-
-    def advance(self, message: Message) -> None:
-        self.count = self.count + 1 if message.at == self.at else 1
-        self.at = message.at
-
-
 class Cursor:
-    """Position in a log, per stream."""
+    """Position in a log, per stream: time of the last message, and number of messages with that
+    time."""
 
     def __init__(self, text: str | None = None) -> None:
-        self._streams = {name: Position() for name in _STREAMS.values()}
         try:
             value: JSON = json.loads(text or "{}")
         except ValueError:
             value = {}
-        for name, position in self._streams.items():
+        self._streams: dict[str, tuple[int, int]] = {}
+        for name in _STREAMS.values():
             at, count = mapping(value).get(name) or (0, 0)
-            position.at, position.count = int(at), int(count)
+            self._streams[name] = int(at), int(count)
 
     def __str__(self) -> str:
-        return json.dumps(
-            {name: [position.at, position.count] for name, position in self._streams.items()}
-        )
+        return json.dumps(self._streams)
 
     def advance(self, message: Message) -> None:
-        self._streams[message.stream].advance(message)
+        at, count = self._streams[message.stream]
+        self._streams[message.stream] = message.at, count + 1 if message.at == at else 1
 
     @property
     def newest(self) -> int:
         """Time of the last message, in nanoseconds since 1970; 0 without messages."""
-        return max(position.at for position in self._streams.values())
+        return max(at for at, _ in self._streams.values())
 
     @property
     def since(self) -> int:
@@ -86,19 +74,17 @@ class Cursor:
 
     def unread(self, messages: Iterator[Message]) -> Iterator[Message]:
         """The part of ``messages``, which start at :attr:`since`, that follows this cursor."""
-        positions = {
-            name: Position(position.at, position.count) for name, position in self._streams.items()
-        }
+        known = dict(self._streams)
         for message in messages:
-            position = positions.get(message.stream)
-            if position is not None:
-                if message.at < position.at:
+            if message.stream in known:
+                at, count = known[message.stream]
+                if message.at < at:
                     continue
-                if message.at == position.at and position.count > 0:
-                    position.count -= 1
+                if message.at == at and count > 0:
+                    known[message.stream] = at, count - 1
                     continue
                 # After it everything is new, even if the wall clock is set back.
-                del positions[message.stream]
+                del known[message.stream]
             yield message
 
 
