@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import number
 from gpuwatch.recorder.output.step_lines import Report, Step
 from gpuwatch.session.rows import with_phases
@@ -26,63 +26,40 @@ _SUMS = (
 """Keys of ``count`` that add up over ranks."""
 
 
-@dataclass(frozen=True)
-class _One:
-    """One step of one rank: its part of a line."""
-
-    step: int
-    warmup: bool
-    seconds: float | None
-    end_ns: int | None
-    samples: float | None
-    tokens: float | None
-    flop: float | None
-    bytes: float | None
-    loss: float | None
-    phases: Mapping[str, float]
-    sampled: float
-    """Its share of the line's steps that have phases."""
-
-
 class Combined:
     """The steps of all ranks of this machine, until each was told by all."""
 
     def __init__(self, ranks: int) -> None:
         """``ranks``: how many ranks of the run are on this machine."""
         self.ranks = ranks
-        self._waiting: dict[int, deque[_One]] = {}
+        self._waiting: dict[int, deque[Step]] = {}
         self._total_steps: int | None = None
 
     def add(self, rank: int, line: Step) -> None:
         """The steps of a line, each with an even share of the line's sums."""
         self._total_steps = line.total_steps or self._total_steps
         waiting = self._waiting.setdefault(rank, deque(maxlen=MOST_WAITING))
+        count, losses = line.count, line.loss
+        if losses is not None and len(losses) != count:
+            losses = losses * count
+        even = replace(
+            line,
+            count=1,
+            samples=_share(line.samples, count),
+            tokens=_share(line.tokens, count),
+            flop=_share(line.flop, count),
+            bytes=_share(line.bytes, count),
+            phases={name: total / count for name, total in line.phases.items()},
+            sampled=with_phases([line]) / count,
+        )
         end = line.monotonic_ns
-        ones: list[_One] = []
-        seconds: Sequence[float | None] = line.seconds or (None,) * line.count
-        losses: Sequence[float | None] = line.loss or (None,)
-        if len(losses) != line.count:
-            losses = (losses[-1],) * line.count
-        phases = {name: total / line.count for name, total in line.phases.items()}
-        sampled = with_phases([line]) / line.count
-        for back in range(line.count):
-            taken = seconds[-1 - back]
-            ones.append(
-                _One(
-                    line.step - back,
-                    line.warmup,
-                    taken,
-                    end,
-                    _share(line.samples, line.count),
-                    _share(line.tokens, line.count),
-                    _share(line.flop, line.count),
-                    _share(line.bytes, line.count),
-                    losses[-1 - back],
-                    phases,
-                    sampled,
-                )
-            )
-            end = None if end is None or taken is None else end - round(taken * 1e9)
+        ones: list[Step] = []
+        for at in reversed(range(count)):
+            seconds = line.seconds and line.seconds[at : at + 1]
+            loss = losses and losses[at : at + 1]
+            step = line.step - len(ones)
+            ones.append(replace(even, step=step, seconds=seconds, loss=loss, monotonic_ns=end))
+            end = None if end is None or seconds is None else end - round(seconds[0] * 1e9)
         waiting.extend(reversed(ones))
 
     def take(self, after: Mapping[bool, int] | None = None) -> list[Step]:
@@ -93,7 +70,7 @@ class Combined:
         known = after or {}
         if len(self._waiting) < self.ranks:
             return []
-        lines: list[list[tuple[_One, ...]]] = []
+        lines: list[list[tuple[Step, ...]]] = []
         while (together := self._next()) is not None:
             if together[0].step <= known.get(together[0].warmup, 0):
                 continue
@@ -103,7 +80,7 @@ class Combined:
                 lines.append([together])
         return [_line(steps, self._total_steps) for steps in lines]
 
-    def _next(self) -> tuple[_One, ...] | None:
+    def _next(self) -> tuple[Step, ...] | None:
         """The next step that every rank has, without the steps that some rank never told."""
         queues = list(self._waiting.values())
         while all(queues):
@@ -150,52 +127,54 @@ def _share(total: float | None, count: int) -> float | None:
     return None if total is None else total / count
 
 
-def _kind(steps: tuple[_One, ...]) -> tuple[bool, bool, bool]:
+def _kind(steps: tuple[Step, ...]) -> tuple[bool, bool, bool]:
     """Steps of one line are all in the warm-up or all after it, and have the same figures."""
     flop = all(one.flop is not None for one in steps)
     return steps[0].warmup, flop, all(one.seconds is not None for one in steps)
 
 
-def _line(steps: Sequence[tuple[_One, ...]], total_steps: int | None) -> Step:
+def _line(steps: Sequence[tuple[Step, ...]], total_steps: int | None) -> Step:
     """Consecutive steps of all ranks as one line of the run."""
     last = steps[-1]
-    seconds: list[float] = []
-    phases: dict[str, float] = {}
-    losses: list[float] = []
-    sampled = 0.0
-    for ranks in steps:
-        times = [one.seconds for one in ranks if one.seconds is not None]
-        if len(times) == len(ranks):
-            seconds.append(max(times))
-        slowest = max(ranks, key=lambda one: one.seconds or 0.0)
-        sampled += slowest.sampled
-        for name, taken in slowest.phases.items():
-            phases[name] = phases.get(name, 0.0) + taken
-        if (total := _sum([one.loss for one in ranks])) is not None:
-            losses.append(total / len(ranks))
-    ends = [one.end_ns for one in last if one.end_ns is not None]
+    _, _, timed = _kind(last)
+    slowest = [max(ranks, key=lambda one: one.seconds or (0.0,)) for ranks in steps]
+    losses = [
+        math.fsum(one.loss[0] for one in ranks if one.loss) / len(ranks)
+        for ranks in steps
+        if all(one.loss for one in ranks)
+    ]
+    ends = [one.monotonic_ns for one in last if one.monotonic_ns is not None]
     return Step(
         step=last[0].step,
         count=len(steps),
         warmup=last[0].warmup,
         samples=_total(steps, "samples"),
         tokens=_total(steps, "tokens"),
-        seconds=tuple(seconds) if len(seconds) == len(steps) else None,
+        seconds=tuple(one.seconds[0] for one in slowest if one.seconds) if timed else None,
         loss=tuple(losses) if len(losses) == len(steps) else None,
         acc1=None,
         acc5=None,
-        phases=phases,
+        phases=_phases(slowest),
         partial=(),
         flop=_total(steps, "flop"),
         bytes=_total(steps, "bytes"),
         total_steps=total_steps,
         monotonic_ns=max(ends) if len(ends) == len(last) else None,
         writer=None,
-        sampled=round(sampled, 6),
+        sampled=round(with_phases(slowest), 6),
     )
 
 
-def _total(steps: Sequence[tuple[_One, ...]], key: str) -> float | None:
+def _phases(steps: Sequence[Step]) -> dict[str, float]:
+    """Seconds of all the steps by phase."""
+    phases: dict[str, float] = {}
+    for step in steps:
+        for name, seconds in step.phases.items():
+            phases[name] = phases.get(name, 0.0) + seconds
+    return phases
+
+
+def _total(steps: Sequence[tuple[Step, ...]], key: str) -> float | None:
     return _sum([getattr(one, key) for ranks in steps for one in ranks])
 
 
@@ -226,10 +205,6 @@ class RankTier:
             return []
         steps = [step for _, step in lines]
         count = sum(step.count for step in steps)
-        phases: dict[str, float] = {}
-        for step in steps:
-            for name, seconds in step.phases.items():
-                phases[name] = phases.get(name, 0.0) + seconds
         row = statements.rank_step(
             lines[-1][0],
             self._rank,
@@ -239,7 +214,7 @@ class RankTier:
             _sum([step.samples for step in steps]),
             _sum([step.tokens for step in steps]),
             _sum([None if step.seconds is None else math.fsum(step.seconds) for step in steps]),
-            statements.phases_text(phases, count, with_phases(steps)),
+            statements.phases_text(_phases(steps), count, with_phases(steps)),
             _sum([step.flop for step in steps]),
         )
         return [row]
