@@ -44,13 +44,12 @@ def _lengths(offsets: torch.Tensor) -> list[int] | None:
     return [int(length) for length in offsets.diff().tolist()]
 
 
-def _kernel(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, offsets_q: Any, offsets_k: Any
-) -> int | None:
+def _kernel(*arguments: Any, **__: Any) -> int | None:
     """Shapes (batch, length, heads, width), or all sequences in one dimension with their offsets.
 
     None if the offsets have no data.
     """
+    q, k, v, offsets_q, offsets_k, *_ = arguments
     heads, width = q.shape[-2:]
     if offsets_q is None:
         pairs = q.shape[0] * q.shape[1] * k.shape[1]
@@ -60,46 +59,22 @@ def _kernel(
         if lengths_q is None or lengths_k is None:
             return None
         pairs = sum(a * b for a, b in zip(lengths_q, lengths_k, strict=True))
-    return 2 * heads * pairs * (width + v.shape[-1])
+    flop: int = 2 * heads * pairs * (width + v.shape[-1])
+    return flop
 
 
-def _flash(q: Any, k: Any, v: Any, offsets_q: Any, offsets_k: Any, *_: Any, **__: Any) -> Any:
+def _efficient(*arguments: Any, **__: Any) -> int | None:
+    q, k, v, _bias, offsets_q, offsets_k, *_ = arguments
     return _kernel(q, k, v, offsets_q, offsets_k)
 
 
-def _biased(
-    q: Any, k: Any, v: Any, _bias: Any, offsets_q: Any, offsets_k: Any, *_: Any, **__: Any
-) -> Any:
-    return _kernel(q, k, v, offsets_q, offsets_k)
-
-
-def _flash_backward(
-    _grad: Any,
-    q: Any,
-    k: Any,
-    v: Any,
-    _out: Any,
-    _logsumexp: Any,
-    offsets_q: Any,
-    offsets_k: Any,
-    *_: Any,
-    **__: Any,
-) -> int | None:
+def _flash_backward(*arguments: Any, **__: Any) -> int | None:
+    _grad, q, k, v, _out, _logsumexp, offsets_q, offsets_k, *_ = arguments
     return _doubled(_kernel(q, k, v, offsets_q, offsets_k))
 
 
-def _efficient_backward(
-    _grad: Any,
-    q: Any,
-    k: Any,
-    v: Any,
-    _bias: Any,
-    _out: Any,
-    offsets_q: Any,
-    offsets_k: Any,
-    *_: Any,
-    **__: Any,
-) -> int | None:
+def _efficient_backward(*arguments: Any, **__: Any) -> int | None:
+    _grad, q, k, v, _bias, _out, offsets_q, offsets_k, *_ = arguments
     return _doubled(_kernel(q, k, v, offsets_q, offsets_k))
 
 
@@ -110,15 +85,7 @@ def _sequences(x: torch.Tensor) -> list[int]:
     return [x.shape[1]] * x.shape[0]
 
 
-def _multi_head(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    width: int,
-    _heads: int,
-    *_: Any,
-    **__: Any,
-) -> int:
+def _multi_head(q: Any, k: Any, v: Any, width: int, *_: Any, **__: Any) -> int:
     """Projections of queries, keys, values and the result, plus the attention itself."""
     lengths_q, lengths_k, lengths_v = map(_sequences, (q, k, v))
     rows = 2 * sum(lengths_q) + sum(lengths_k) + sum(lengths_v)
@@ -126,38 +93,24 @@ def _multi_head(
     return 2 * rows * width * width + 4 * pairs * width
 
 
-def _encoder_layer(x: torch.Tensor, width: int, heads: int, *rest: Any, **_: Any) -> int:
+def _encoder_layer(x: torch.Tensor, width: int, _heads: int, *rest: Any, **_: Any) -> int:
     """Self-attention plus the two layers after it, whose weights are arguments 14 and 16."""
     feed_forward: int = rest[11].numel() + rest[13].numel()
-    return _multi_head(x, x, x, width, heads) + 2 * sum(_sequences(x)) * feed_forward
+    return _multi_head(x, x, x, width) + 2 * sum(_sequences(x)) * feed_forward
 
 
+_FUSED = """
+    flash_attention flash_attention_for_cpu efficient_attention cudnn_attention
+    fused_attention_overrideable
+"""
 FORMULAS: dict[str, Callable[..., int | None]] = {
-    **{
-        f"aten._scaled_dot_product_{kind}": _attention
-        for kind in (
-            "flash_attention",
-            "flash_attention_for_cpu",
-            "efficient_attention",
-            "cudnn_attention",
-            "fused_attention_overrideable",
-        )
-    },
-    **{
-        f"aten._scaled_dot_product_{kind}_backward": _attention_backward
-        for kind in (
-            "flash_attention",
-            "flash_attention_for_cpu",
-            "efficient_attention",
-            "cudnn_attention",
-            "fused_attention_overrideable",
-        )
-    },
+    **{f"aten._scaled_dot_product_{kind}": _attention for kind in _FUSED.split()},
+    **{f"aten._scaled_dot_product_{kind}_backward": _attention_backward for kind in _FUSED.split()},
     "higher_order.flex_attention": _attention,
     "higher_order.flex_attention_backward": _flex_backward,
-    "aten._flash_attention_forward": _flash,
+    "aten._flash_attention_forward": _kernel,
     "aten._flash_attention_backward": _flash_backward,
-    "aten._efficient_attention_forward": _biased,
+    "aten._efficient_attention_forward": _efficient,
     "aten._efficient_attention_backward": _efficient_backward,
     "aten._native_multi_head_attention": _multi_head,
     "aten._transformer_encoder_layer_fwd": _encoder_layer,

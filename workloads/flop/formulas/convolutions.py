@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -18,18 +18,8 @@ def _flop(x: torch.Tensor, w: torch.Tensor, out: torch.Tensor, transposed: bool)
     return 2 * x.shape[0] * prod(positions) * w.numel()
 
 
-def _convolution(
-    x: torch.Tensor,
-    w: torch.Tensor,
-    _bias: Any,
-    _stride: Any,
-    _padding: Any,
-    _dilation: Any,
-    transposed: bool,
-    *_: Any,
-    out: torch.Tensor,
-    **__: Any,
-) -> int:
+def _convolution(*arguments: Any, out: torch.Tensor, **__: Any) -> int:
+    x, w, _bias, _stride, _padding, _dilation, transposed, *_ = arguments
     return _flop(x, w, out, transposed)
 
 
@@ -46,22 +36,12 @@ def _conv_tbc(_x: Any, w: torch.Tensor, *_: Any, out: torch.Tensor, **__: Any) -
     return 2 * prod(out.shape[:2]) * w.numel()
 
 
-def _backward(
-    grad: torch.Tensor,
-    x: torch.Tensor,
-    w: torch.Tensor,
-    _bias_sizes: Any,
-    _stride: Any,
-    _padding: Any,
-    _dilation: Any,
-    transposed: bool,
-    _output_padding: Any,
-    _groups: int,
-    wanted: Sequence[bool],
-    **_: Any,
-) -> int:
+def _backward(*arguments: Any, **__: Any) -> int:
     """The gradients of input and weight each cost as much as the forward, groups or not."""
-    return (wanted[0] + wanted[1]) * _flop(x, w, grad, transposed)
+    grad, x, w, _bias_sizes, _stride, _padding, _dilation, transposed, *more = arguments
+    _output_padding, _groups, wanted = more
+    gradients: int = wanted[0] + wanted[1]
+    return gradients * _flop(x, w, grad, transposed)
 
 
 FORMULAS: dict[str, Callable[..., int | None]] = {

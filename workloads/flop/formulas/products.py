@@ -83,22 +83,13 @@ def _sampled(at: torch.Tensor, a: torch.Tensor, *_: Any, **__: Any) -> int:
     return cost(a) * stored(at) * a.shape[-1]
 
 
-def _trilinear(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    c: torch.Tensor,
-    expand_a: Sequence[int],
-    expand_b: Sequence[int],
-    expand_c: Sequence[int],
-    summed: Sequence[int],
-    *_: Any,
-    **__: Any,
-) -> int:
+def _trilinear(*arguments: Any, **__: Any) -> int:
     """Two consecutive products, as in ATen (``_trilinear`` in native/Linear.cpp).
 
     Dimensions are those of all three tensors; each tensor lacks the ones it is expanded in. The
     first product sums the summed dimensions that ``c`` lacks.
     """
+    a, b, c, expand_a, expand_b, expand_c, summed, *_ = arguments
     dims = a.dim() + len(expand_a)
     sizes: dict[int, int] = {}
     has = []

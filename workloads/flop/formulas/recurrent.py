@@ -22,53 +22,13 @@ def _steps(x: torch.Tensor, packed: Sequence[int]) -> int:
     return x.shape[0] if packed else prod(x.shape[:2])
 
 
-def _cudnn(
-    x: torch.Tensor,
-    weights: Sequence[torch.Tensor],
-    _stride: int,
-    _buffer: Any,
-    _hx: Any,
-    _cx: Any,
-    _mode: int,
-    _hidden: int,
-    _projected: int,
-    _layers: int,
-    _batch_first: bool,
-    _dropout: float,
-    _train: bool,
-    _bidirectional: bool,
-    packed: Sequence[int],
-    *_: Any,
-    **__: Any,
-) -> int:
+def _cudnn(*arguments: Any, **__: Any) -> int:
+    x, weights, _stride, _buffer, _hx, _cx, _mode, _hidden, _projected, *more = arguments
+    _layers, _batch_first, _dropout, _train, _bidirectional, packed, *_ = more
     return 2 * _steps(x, packed) * _matrices(weights)
 
 
-def _cudnn_backward(
-    x: torch.Tensor,
-    weights: Sequence[torch.Tensor],
-    stride: int,
-    _buffer: Any,
-    hx: torch.Tensor,
-    _cx: Any,
-    _output: Any,
-    _grad_output: Any,
-    _grad_hy: Any,
-    _grad_cy: Any,
-    _mode: int,
-    _hidden: int,
-    _projected: int,
-    _layers: int,
-    _batch_first: bool,
-    _dropout: float,
-    _train: bool,
-    bidirectional: bool,
-    packed: Sequence[int],
-    _dropout_state: Any,
-    _reserve: Any,
-    wanted: Sequence[bool],
-    **_: Any,
-) -> int:
+def _cudnn_backward(*arguments: Any, **__: Any) -> int:
     """The gradients of a product's input and of its weight each cost as much as the product.
 
     Two products have an optional input gradient: that of the first layer's input, at every step,
@@ -76,8 +36,11 @@ def _cudnn_backward(
     cell state and weights; ``stride`` is the number of tensors per layer and direction, the first
     two of which are the matrices of input and state.
     """
+    x, weights, stride, _buffer, hx, _cx, _output, _gradient, _of_hy, _of_cy, *more = arguments
+    _mode, _hidden, _projected, _layers, _batch_first, _dropout, _train, bidirectional, *more = more
+    packed, _dropout_state, _reserve, wanted = more
     steps, every = _steps(x, packed), _matrices(weights)
-    flop = 2 * steps * every * (1 + wanted[3])
+    flop: int = 2 * steps * every * (1 + wanted[3])
     if not wanted[0]:
         flop -= 2 * steps * sum(w.numel() for w in weights[: stride * (1 + bidirectional) : stride])
     if not wanted[1]:
