@@ -113,6 +113,7 @@ class DcgmSource:
         self.notice = NOT_NEEDED if stream is None else LOCK
         """What the user should know before reading DCGM, on one line."""
         self._inner = inner
+        self.devices = inner.devices
         self._stream = stream
         self._fresh_s = max(FRESH_S, 3 * period_s)
         self._uuids = {gpu.id: str(gpu.uuid) for gpu in gpus}
@@ -129,15 +130,7 @@ class DcgmSource:
         self._now = {key: self._own[key] for key in keys if key not in self._filled}
         for key in ours:
             self._now[key] = better(self._own.get(key), self._offer(key, readings)[0])
-        self._channels = tuple(self._now[key] for key in keys)
-
-    @property
-    def devices(self) -> tuple[Device, ...]:
-        return self._inner.devices
-
-    @property
-    def channels(self) -> tuple[Channel, ...]:
-        return self._channels
+        self.channels = tuple(self._now[key] for key in keys)
 
     def sample(self) -> Sequence[Value]:
         values = dict(zip(self._own, self._inner.sample(), strict=True))

@@ -115,8 +115,9 @@ class CpuSource:
         self._frequency: Value = None
         self._frequency_due = 0.0
         self._rapl = open_rapl(root)
-        self._devices = (self._describe(root),)
-        self._channels = (
+        self.devices = (self._describe(root),)
+        """The one device ``cpu``; attributes in bytes, hertz and cores."""
+        self.channels = (
             self._channel("hw.cpu.utilization", "/proc/stat (all but idle and iowait)"),
             self._frequency_channel(root),
             self._channel("hw.cpu.power", "RAPL energy_uj, packages", self._rapl.reason),
@@ -125,36 +126,27 @@ class CpuSource:
             self._channel("system.cpu.load_average.1m", "getloadavg(3)"),
         )
 
-    @property
-    def devices(self) -> tuple[Device, ...]:
-        """The one device ``cpu``; attributes in bytes, hertz and cores."""
-        return self._devices
-
-    @property
-    def channels(self) -> tuple[Channel, ...]:
-        return self._channels
-
     def sample(self) -> Sequence[Value]:
         """Utilization and power are means since the last sample; the first sample has neither."""
         if not self._open:
-            return [None] * len(self._channels)
+            return [None] * len(self.channels)
         memory = self._memory_bytes()
         return [
             self._utilization(),
             self._mean_frequency(),
             self._rapl.watts(),
             _difference(memory, b"MemTotal", b"MemAvailable"),
-            None if self._channels[4].reason else _difference(memory, b"SwapTotal", b"SwapFree"),
+            None if self.channels[4].reason else _difference(memory, b"SwapTotal", b"SwapFree"),
             os.getloadavg()[0],
         ]
 
     def drain(self) -> tuple[Sequence[Change], Sequence[Event]]:
         """Power can become unavailable during a run; nothing else changes."""
-        known = self._channels[2]
+        known = self.channels[2]
         now = self._channel("hw.cpu.power", known.source, self._rapl.reason)
         if not self._open or now == known:
             return (), ()
-        self._channels = (*self._channels[:2], now, *self._channels[3:])
+        self.channels = (*self.channels[:2], now, *self.channels[3:])
         return (Change(now),), ()
 
     def close(self) -> None:
@@ -189,7 +181,7 @@ class CpuSource:
         return self._channel("system.paging.usage", "/proc/meminfo SwapTotal - SwapFree", reason)
 
     def _mean_frequency(self) -> Value:
-        if self._channels[1].reason is not None:
+        if self.channels[1].reason is not None:
             return None
         now = time.monotonic()
         if now >= self._frequency_due:

@@ -23,7 +23,7 @@ from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value, same
 from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU, is_mig
 from gpuwatch.telemetry.nvml.driver_samples import power_over
 from gpuwatch.telemetry.nvml.errors import LOST, PERMANENT, GpuLost, describe
-from gpuwatch.telemetry.nvml.fields import FRESH_S, READINGS, GpuProcess, Reading, energy_rarely
+from gpuwatch.telemetry.nvml.fields import FRESH_S, READINGS, Reading, energy_rarely
 from gpuwatch.telemetry.nvml.gpm import Gpm
 from gpuwatch.telemetry.nvml.gpm_metrics import METRICS, PCIE, source_of
 from gpuwatch.telemetry.nvml.health import HEALTH
@@ -111,7 +111,7 @@ class Gpu:
         """How much too early what is read between samples may be read, in seconds: it is read with
         the sample next to its time, for which the thread is awake anyway."""
         shares_s = SHARES_RARELY_S if sparing else SHARES_S
-        self._processes = ProcessLists(nvml, self._call, self._is_busy, shares_s)
+        self.processes = ProcessLists(nvml, self._call, self._is_busy, shares_s)
         self._list_at = -math.inf
         self._untold: str | None = None
         self._memory_total = device.attributes.get("memory.total")
@@ -165,21 +165,11 @@ class Gpu:
             return tuple(self._channels.values())
 
     @property
-    def processes(self) -> tuple[GpuProcess, ...] | None:
-        """The processes on this GPU; ``None`` if unknown, outdated or not believed."""
-        return self._processes.listed
-
-    @property
-    def processes_doubted(self) -> bool:
-        """Whether a process may be on this GPU though its list is empty."""
-        return self._processes.doubts > 0
-
-    @property
     def process_shares(self) -> ProcessShares:
         """The shares of this GPU's time that each process used in the last seconds."""
         if self.lost is not None:
             return ProcessShares({}, self.lost)
-        return self._processes.shares
+        return self.processes.shares
 
     @property
     def rest_s(self) -> float:
@@ -189,7 +179,7 @@ class Gpu:
     def open(self) -> None:
         """Get a handle if necessary and try every reading, at the start and after a loss."""
         self.epoch += 1
-        self._processes.forget()
+        self.processes.forget()
         self._by_gpm = self._by_gpm.difference(PCIE)
         for probe in self._probes:
             probe.reset()
@@ -264,7 +254,7 @@ class Gpu:
                         return
             if self._list_at <= time.monotonic():
                 self._list_processes()
-                self._processes.read_shares(self.handle)
+                self.processes.read_shares(self.handle)
         except GpuLost as error:
             self.lose(error.code)
 
@@ -272,7 +262,7 @@ class Gpu:
         """Mark the GPU as gone: all channels unavailable, and one event for the loss."""
         meaning = describe(code)
         self.epoch += 1
-        self._processes.forget()
+        self.processes.forget()
         self.lost = meaning.reason
         for name, channel in self._channels.items():
             self._set(name, channel.source, meaning.reason)
@@ -336,8 +326,8 @@ class Gpu:
         """List the processes, with an event whenever the driver begins or ceases to tell them, and
         once if they hold more memory than there is."""
         self._list_at = time.monotonic() + LISTED_EVERY_S - self._early_s
-        self._processes.read(self.handle)
-        held, untold = self._processes.held, self._processes.untold
+        self.processes.read(self.handle)
+        held, untold = self.processes.held, self.processes.untold
         if isinstance(self._memory_total, int) and held > self._memory_total > 0:
             if not self._contradicted:
                 text = (

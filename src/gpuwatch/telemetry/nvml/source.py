@@ -11,7 +11,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
+from gpuwatch.telemetry.base import Change, Device, Event, Value
 from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.nvml.fields import GpuProcess, facts, facts_of_driver
 from gpuwatch.telemetry.nvml.gpu import RETRY_S, Gpu, Journal
@@ -170,7 +170,7 @@ class NvmlSource:
         """As of :class:`Binding`."""
         self._nvml = nvml
         self._journal = Journal(deque(), deque())
-        self._devices = tuple(
+        self.devices = tuple(
             Device(
                 one.id,
                 "gpu",
@@ -182,6 +182,7 @@ class NvmlSource:
             )
             for one, attributes in zip(chosen, known, strict=True)
         )
+        """One device per GPU; attributes in bytes, watts, hertz; the bus width in bits."""
         self._gpus = [
             Gpu(
                 nvml,
@@ -192,7 +193,7 @@ class NvmlSource:
                 interval_s,
                 sparing,
             )
-            for one, device in zip(chosen, self._devices, strict=True)
+            for one, device in zip(chosen, self.devices, strict=True)
         ]
         self._closed = False
         self._revival = threading.Lock()
@@ -202,17 +203,8 @@ class NvmlSource:
             thread.ready.wait(max(0.0, deadline - time.monotonic()))
         self._xid = XidWatch(nvml, self._gpus, self._journal.events)
         self._journal.changes.clear()
-        self._channels = tuple(channel for gpu in self._gpus for channel in gpu.channels)
-
-    @property
-    def devices(self) -> tuple[Device, ...]:
-        """One device per GPU; attributes in bytes, watts, hertz; the bus width in bits."""
-        return self._devices
-
-    @property
-    def channels(self) -> tuple[Channel, ...]:
+        self.channels = tuple(channel for gpu in self._gpus for channel in gpu.channels)
         """The channels found at the start."""
-        return self._channels
 
     def sample(self) -> Sequence[Value]:
         """Values in the channels' order: fast ones read now, slow ones if under 3 s old."""
@@ -232,12 +224,12 @@ class NvmlSource:
     def processes(self) -> dict[str, tuple[GpuProcess, ...] | None]:
         """The processes on each GPU by device id, with host PIDs; ``None`` if NVML does not
         tell them."""
-        return {gpu.id: gpu.processes for gpu in self._gpus}
+        return {gpu.id: gpu.processes.listed for gpu in self._gpus}
 
     @property
     def processes_doubted(self) -> bool:
         """Whether a process may be on a GPU though its list is empty."""
-        return any(gpu.processes_doubted for gpu in self._gpus)
+        return any(gpu.processes.doubts for gpu in self._gpus)
 
     def process_shares(self) -> dict[str, ProcessShares]:
         """The shares of each GPU's time per process, by device id."""

@@ -49,6 +49,7 @@ class WorkloadSource:
         contained: bool = False,
         gpu_shares: GpuShares = dict,
     ) -> None:
+        self.devices = (Device("workload", "workload", "workload"),)
         self._tree = ProcessTree(())
         self._contained = contained
         self._group: GroupUsage | None = None
@@ -63,7 +64,7 @@ class WorkloadSource:
         elif not sees_host_pids():
             reason = OTHER_PIDS
         self._gpu_reason_at_start = reason
-        self._channels: tuple[Channel, ...] = (
+        self.channels: tuple[Channel, ...] = (
             _channel("process.cpu.time", "/proc/PID/stat utime, stime, cutime, cstime"),
             _channel("process.memory.usage", _MEMORY),
             _channel("process.io.read", "/proc/PID/io read_bytes"),
@@ -72,21 +73,13 @@ class WorkloadSource:
             _channel("process.gpu.utilization", SOURCE, reason),
         )
         if contained:
-            self._channels += (
+            self.channels += (
                 _channel("container.cpu.time", "cgroup", _NO_GROUP),
                 _channel("container.memory.usage", "cgroup", _NO_GROUP),
             )
-        self._now = list(self._channels)
+        self._now = list(self.channels)
         self._changes: list[Change] = []
         self.set_roots(roots)
-
-    @property
-    def devices(self) -> tuple[Device, ...]:
-        return (Device("workload", "workload", "workload"),)
-
-    @property
-    def channels(self) -> tuple[Channel, ...]:
-        return self._channels
 
     def set_roots(self, roots: Iterable[int]) -> None:
         """Watch these processes and their descendants; the totals restart.
@@ -94,7 +87,8 @@ class WorkloadSource:
         With ``contained`` the control group of the first one is watched too.
         """
         listed = list(roots)
-        self._roots = tuple(listed)
+        self.roots = tuple(listed)
+        """The processes at the top of the tree, as last set."""
         self._tree.set_roots(listed)
         if self._contained and listed:
             self._group = GroupUsage(listed[0])
@@ -104,11 +98,6 @@ class WorkloadSource:
     def add_roots(self, roots: Iterable[int]) -> None:
         """Watch these processes too; the totals go on."""
         self._tree.add_roots(roots)
-
-    @property
-    def roots(self) -> tuple[int, ...]:
-        """The processes at the top of the tree, as last set."""
-        return self._roots
 
     def rows(self) -> list[ProcessRow]:
         """The living processes as of the last sample. Safe in another thread."""
