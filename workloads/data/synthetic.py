@@ -17,22 +17,13 @@ class Repeated(Dataset[Any]):
     """The requested number of samples, from a smaller pool that repeats.
 
     ``inputs`` and ``targets`` are the pool; integer inputs are pixels (0 to 255) and are returned
-    as ``(pixel / 255 - mean) / deviation`` in float32.
+    in float32 from -1 to 1.
     """
 
-    def __init__(
-        self,
-        inputs: Tensor,
-        targets: Tensor,
-        samples: int | None = None,
-        mean: float = 0.5,
-        deviation: float = 0.5,
-    ) -> None:
+    def __init__(self, inputs: Tensor, targets: Tensor, samples: int | None = None) -> None:
         self._inputs = inputs
         self._targets = targets
         self._samples = len(inputs) if samples is None else samples
-        self._scale = 1 / (255 * deviation)
-        self._shift = mean / deviation
 
     def __len__(self) -> int:
         return self._samples
@@ -43,7 +34,7 @@ class Repeated(Dataset[Any]):
         place = index % len(self._inputs)
         sample = self._inputs[place]
         if sample.dtype == torch.uint8:
-            sample = sample.float().mul_(self._scale).sub_(self._shift)
+            sample = sample.float().mul_(2 / 255).sub_(1)
         return sample, self._targets[place]
 
 
