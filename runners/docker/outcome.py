@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import docker
 
-from gpuwatch.core.models import JSON, Result
+from gpuwatch.core.models import JSON
 
 _NOT_STARTED = re.compile(
     rb"\[FATAL tini \(\d+\)\] exec (?P<program>.+) failed: (?P<why>.+)"
@@ -46,43 +46,7 @@ def seen(api: docker.APIClient, name: str, state: Mapping[str, JSON]) -> bool:
         )
 
 
-def result(
-    state: Mapping[str, JSON],
-    *,
-    seen_dead_ns: int | None,
-    not_before: int,
-    cpu: tuple[float, float] | None,
-    last_words: bytes,
-    note: str | None,
-    output_until: int | None,
-) -> Result:
-    """The result of a container that is :func:`over`. ``cpu`` is user and system seconds; ``note``
-    says why output after ``output_until`` is missing, if it is.
-
-    ``seen_dead_ns`` is when its processes were found gone; a daemon that was away reports the time
-    of its own return instead.
-    """
-    finished = unix_ns(str(state.get("FinishedAt") or ""))
-    times = [seen_dead_ns, None if finished is None else monotonic_ns(finished)]
-    known = [t for t in times if t is not None]
-    t = max(not_before, min(known, default=time.monotonic_ns()))
-    failure = _failure(state, last_words)
-    user, system = cpu or (None, None)
-    return Result(
-        code=None if failure else state.get("ExitCode"),
-        signal=None,
-        t=t,
-        user_seconds=user,
-        sys_seconds=system,
-        out_of_memory=bool(state.get("OOMKilled")),
-        cpu_is_bound=cpu is not None,
-        launcher_failed=failure is not None,
-        text=failure or note,
-        output_until=None if failure else output_until,
-    )
-
-
-def _failure(state: Mapping[str, JSON], last_words: bytes) -> str | None:
+def failure(state: Mapping[str, JSON], last_words: bytes) -> str | None:
     """Why the workload was never executed; ``None`` if it was."""
     if state.get("Status") == "created":
         return str(state.get("Error") or "its container was created but never started")

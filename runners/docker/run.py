@@ -197,15 +197,25 @@ class DockerRun:
         return self._lost("the Docker daemon went away and did not come back")
 
     def _result(self, state: Mapping[str, JSON], note: str | None) -> Result:
-        """``note`` says why the end of its output is missing, if it is."""
-        return outcome.result(
-            state,
-            output_until=None if note is None else self._output_until(),
-            seen_dead_ns=self._dead_ns,
-            not_before=self._spawned_ns or 0,
-            cpu=self._cpu,
-            last_words=self._log.last_words,
-            note=note,
+        """The result of a container that is over; ``note`` says why the end of its output is
+        missing, if it is."""
+        failure = outcome.failure(state, self._log.last_words)
+        user, system = self._cpu or (None, None)
+        finished = outcome.unix_ns(str(state.get("FinishedAt") or ""))
+        # A daemon that was away reports the time of its own return, not when the processes went.
+        times = [self._dead_ns, None if finished is None else outcome.monotonic_ns(finished)]
+        known = [t for t in times if t is not None]
+        return Result(
+            code=None if failure else state.get("ExitCode"),
+            signal=None,
+            t=max(self._spawned_ns or 0, min(known, default=time.monotonic_ns())),
+            user_seconds=user,
+            sys_seconds=system,
+            out_of_memory=bool(state.get("OOMKilled")),
+            cpu_is_bound=self._cpu is not None,
+            launcher_failed=failure is not None,
+            text=failure or note,
+            output_until=None if failure or note is None else self._output_until(),
         )
 
     def _lost(self, text: str) -> Result:
