@@ -30,9 +30,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
     results = [
         images.problem(image, spec.environment, Path(engine.program).name),
         _fuse(engine, image),
-        _shm(spec, engine),
-        _home(spec, engine),
-        _network(spec, engine),
+        *_options(spec, engine),
         _memory(spec, engine),
         *container_launch.problems(spec),
         *container_launch.hidden_tmp(spec),
@@ -57,34 +55,20 @@ def _fuse(engine: Engine, image: images.Image) -> Problem | None:
     )
 
 
-def _shm(spec: LaunchSpec, engine: Engine) -> Problem | None:
-    if spec.environment.shm_bytes is None:
-        return None
-    return Problem(
-        "shm-unsupported",
-        f"{engine.product} cannot size /dev/shm: it has half of the machine's memory",
-        "leave shm= out",
-    )
-
-
-def _home(spec: LaunchSpec, engine: Engine) -> Problem | None:
-    if "HOME" not in spec.environment.variables:
-        return None
-    return Problem(
-        "home-unsupported",
-        f"{engine.product} does not let HOME be set: each run has a folder of its own",
-        "set it in the command: env HOME=FOLDER COMMAND",
-    )
-
-
-def _network(spec: LaunchSpec, engine: Engine) -> Problem | None:
-    if spec.environment.network != "bridge":
-        return None
-    return Problem(
-        "network-unsupported",
-        f"a bridge needs setup by root in {engine.product}, which uses the host's network",
-        "write network=host or network=none",
-    )
+def _options(spec: LaunchSpec, engine: Engine) -> list[Problem]:
+    """What ``--env`` asks for and the engine does not have."""
+    found = []
+    if spec.environment.shm_bytes is not None:
+        text = f"{engine.product} cannot size /dev/shm: it has half of the machine's memory"
+        found.append(Problem("shm-unsupported", text, "leave shm= out"))
+    if "HOME" in spec.environment.variables:
+        text = f"{engine.product} does not let HOME be set: each run has a folder of its own"
+        hint = "set it in the command: env HOME=FOLDER COMMAND"
+        found.append(Problem("home-unsupported", text, hint))
+    if spec.environment.network == "bridge":
+        text = f"a bridge needs setup by root in {engine.product}, which uses the host's network"
+        found.append(Problem("network-unsupported", text, "write network=host or network=none"))
+    return found
 
 
 def _memory(spec: LaunchSpec, engine: Engine) -> Problem | None:
