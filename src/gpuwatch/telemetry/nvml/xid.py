@@ -10,10 +10,11 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from gpuwatch.telemetry.base import Event
 from gpuwatch.telemetry.nvml.errors import LOST, PERMANENT, describe
+from gpuwatch.telemetry.nvml.gpu import Gpu
 
 WAIT_MS = 2000
 """Duration of one wait for an event, in milliseconds; closing takes up to this long."""
@@ -56,18 +57,6 @@ def meaning(number: int) -> str:
     return f"Xid {number}: {known}"
 
 
-class Watched(Protocol):
-    """A GPU whose Xid errors are reported."""
-
-    id: str
-    handle: Any
-    lost: str | None
-
-    @property
-    def epoch(self) -> int:
-        """Changes with every loss."""
-
-
 class XidWatch:
     """Waits for the Xid errors of all GPUs on one thread; events go to ``events``.
 
@@ -75,7 +64,7 @@ class XidWatch:
     thread holds its own reference to NVML, so that shutting NVML down never waits for it.
     """
 
-    def __init__(self, nvml: Any, gpus: Sequence[Watched], events: deque[Event]) -> None:
+    def __init__(self, nvml: Any, gpus: Sequence[Gpu], events: deque[Event]) -> None:
         self._nvml = nvml
         self._gpus = tuple(gpus)
         self._events = events
