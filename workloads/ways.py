@@ -28,9 +28,7 @@ FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channel
 Mark = Callable[[], None]
 
 
-def way_of(
-    task: Task, settings: Settings, device: torch.device, rank: Rank
-) -> Train | Infer | Generate:
+def way_of(task: Task, settings: Settings, device: torch.device, rank: Rank) -> Train | Infer:
     """The way that the settings ask for, with the model on the device.
 
     Each takes a step on a batch on the device, whose ``phases`` it marks the ends of, in order, and
@@ -40,9 +38,19 @@ def way_of(
         return Train(task, settings, device, rank)
     model = as_inferred(task.model, settings)
     model = model.to(device).to(memory_format=FORMATS[settings.memory_format])
-    if task.generation is not None:
-        return Generate(model, task.generation, settings)
-    return Infer(_compiled(model, settings), task, settings)
+    if (generation := task.generation) is not None:
+        # The prompts in one pass, then one token of every sequence at a time.
+        return Infer(
+            ("prefill", "decode"),
+            lambda inputs, mark: generate(model, inputs[0], generation, mark),
+        )
+    model, dtype = _compiled(model, settings), HALF.get(settings.dtype)
+
+    def forward(inputs: tuple[Tensor, ...], mark: Mark) -> None:
+        task.predict(model, cast(inputs, dtype))
+        mark()
+
+    return Infer(("forward",), forward)
 
 
 class Train:
@@ -122,36 +130,18 @@ class Train:
 
 
 class Infer:
-    """The forward pass in evaluation mode, without loss or gradients."""
+    """Passes in evaluation mode, without loss or gradients."""
 
-    phases: tuple[str, ...] = ("forward",)
-
-    def __init__(self, model: nn.Module, task: Task, settings: Settings) -> None:
-        self._model = model
-        self._predict = task.predict
-        self._dtype = HALF.get(settings.dtype)
+    def __init__(
+        self, phases: tuple[str, ...], work: Callable[[tuple[Tensor, ...], Mark], object]
+    ) -> None:
+        """``work`` marks the ends of the ``phases`` of a step on the inputs."""
+        self.phases = phases
+        self._work = work
 
     def step(self, inputs: tuple[Tensor, ...], target: Tensor, mark: Mark) -> Result:
         with torch.inference_mode():
-            self._predict(self._model, cast(inputs, self._dtype))
-        mark()
-        return Result(None, None, None)
-
-    def end_epoch(self) -> None:
-        """Nothing changes."""
-
-
-class Generate:
-    """Prompts in one pass (prefill), then one token of every sequence at a time (decode)."""
-
-    phases: tuple[str, ...] = ("prefill", "decode")
-
-    def __init__(self, model: nn.Module, generation: Generation, settings: Settings) -> None:
-        self._model = model
-        self._generation = generation
-
-    def step(self, inputs: tuple[Tensor, ...], target: Tensor, mark: Mark) -> Result:
-        generate(self._model, inputs[0], self._generation, mark)
+            self._work(inputs, mark)
         return Result(None, None, None)
 
     def end_epoch(self) -> None:
