@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from torch import nn
@@ -39,20 +40,15 @@ def count(task: Task, batches: Batches, settings: Settings) -> dict[str, dict[st
         raise
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
-        told: dict[str, Any] = {
-            "flop_forward_per_sample": None,
-            "flop_forward_per_step": None,
-            "flop_backward_per_step": None,
-            "flop_per_step": None,
-            "bytes_per_step": None,
-            "operators": [],
-            "uncounted_operators": [],
-            "method": f"not counted: {type(error).__name__}: {reason}",
-        }
-        return {"count": told | {"seconds": time.perf_counter() - start}}
-    told = vars(work) | {"samples": batches.batch_size, "seconds": time.perf_counter() - start}
-    if not work.flop_recomputed_per_step:
+        method = f"not counted: {type(error).__name__}: {reason}"
+        told: dict[str, Any] = dict.fromkeys(field.name for field in fields(StepWork))
+        told |= {"operators": [], "uncounted_operators": [], "method": method}
+        generation = None
+    else:
+        told = vars(work) | {"samples": batches.batch_size}
+    if not told["flop_recomputed_per_step"]:
         del told["flop_recomputed_per_step"]
+    told["seconds"] = time.perf_counter() - start
     return ({"generation": generation} if generation else {}) | {"count": told}
 
 
