@@ -116,21 +116,22 @@ class DcgmSource:
         self.devices = inner.devices
         self._stream = stream
         self._fresh_s = max(FRESH_S, 3 * period_s)
-        self._uuids = {gpu.id: str(gpu.uuid) for gpu in gpus}
         self._gpus = {gpu.id: gpu for gpu in gpus}
         self._peaks = {gpu.id: dram_peak(gpu.attributes, gpu.name) for gpu in gpus}
         self._own = {(c.device, c.metric): c for c in inner.channels}
         ours = [(gpu.id, metric) for gpu in gpus for metric in (*FIELDS.values(), BANDWIDTH)]
         keys = [*self._own, *(key for key in ours if key not in self._own)]
         self._filled = frozenset(ours)
-        self._order: list[_Key] = keys
         self._changes: list[Change] = []
         self._events = [Event("dcgm", self.notice)]
         readings = self._readings()
-        self._now = {key: self._own[key] for key in keys if key not in self._filled}
-        for key in ours:
-            self._now[key] = better(self._own.get(key), self._offer(key, readings)[0])
-        self.channels = tuple(self._now[key] for key in keys)
+        self._now = {
+            key: better(self._own.get(key), self._offer(key, readings)[0])
+            if key in self._filled
+            else self._own[key]
+            for key in keys
+        }
+        self.channels = tuple(self._now.values())
 
     def sample(self) -> Sequence[Value]:
         values = dict(zip(self._own, self._inner.sample(), strict=True))
@@ -143,7 +144,7 @@ class DcgmSource:
             if not same(self._now[key], best):
                 self._now[key] = best
                 self._changes.append(Change(best))
-        return [values[key] for key in self._order]
+        return [values[key] for key in self._now]
 
     def drain(self) -> tuple[Sequence[Change], Sequence[Event]]:
         changes, events = self._inner.drain()
@@ -178,7 +179,7 @@ class DcgmSource:
         assert self._stream is not None, "without it nothing is filled"
         refused = self._stream.refused
         value: Value = None
-        reading = readings.get(self._uuids[device])
+        reading = readings.get(str(self._gpus[device].uuid))
         if refused is not None and field not in BASIC:
             reason: str | None = f"DCGM does not give field {field} together with others: {refused}"
         elif reading is None:
@@ -201,8 +202,8 @@ class DcgmSource:
         source = f"{offer.source} (DRAM active) x peak DRAM bandwidth"
         if peak.value is None:
             reason = no_bandwidth(self._gpus[device], peak)
-            channel = replace(offer, metric=BANDWIDTH, method=Method.UNAVAILABLE, source=source)
-            return replace(channel, reason=offer.reason or reason), None
+            missing = Channel(device, BANDWIDTH, Method.UNAVAILABLE, source, offer.reason or reason)
+            return missing, None
         source = f"{source} {peak.value / 1e9:.0f} GB/s ({peak.basis})"
         value = None if activity is None else activity * peak.value
         return replace(offer, metric=BANDWIDTH, source=source), value
@@ -214,11 +215,9 @@ def better(own: Channel | None, dcgm: Channel) -> Channel:
     GPM comes before DCGM (it takes no lock), and DCGM before NVML's other readings (a 20 ms window
     for PCIe). If nothing measures, DCGM's reason is kept.
     """
-    if own is not None and own.reason is None and _measured_by_gpm(own):
-        return own
-    if dcgm.reason is None or own is None or own.reason is not None:
+    if own is None or own.reason is not None:
         return dcgm
-    return own
+    return own if _measured_by_gpm(own) or dcgm.reason is not None else dcgm
 
 
 def _measured_by_gpm(channel: Channel) -> bool:
