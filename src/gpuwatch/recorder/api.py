@@ -20,7 +20,7 @@ from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.programs import changed
 from gpuwatch.recorder.recover import record_rest
 from gpuwatch.recorder.request import Request, ResolvedPlan, resolve_plan
-from gpuwatch.recorder.run_folder import RecordedElsewhere
+from gpuwatch.recorder.run_folder import IN_THE_MAKING, RecordedElsewhere
 from gpuwatch.recorder.sources import check_dcgm
 from gpuwatch.recorder.study import StudyRun, unavailable
 from gpuwatch.session.reading.status import goes_on_alone, process_id
@@ -33,9 +33,6 @@ from gpuwatch.session.study.progress import recorder_of
 from gpuwatch.session.study.removal import removal, remove
 from gpuwatch.session.study.signature import is_own
 from gpuwatch.session.writing.write_hints import write_hint
-
-_IN_THE_MAKING = 60.0
-"""Seconds for which a new folder may still lack its recorder."""
 
 
 def record(request: Request, observer: Observer) -> ExitCode:
@@ -87,7 +84,7 @@ def _sweep_thrown_away(parent: Path) -> None:
         with contextlib.suppress(OSError):
             status = folder.lstat()
             own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-            new = time.time() - status.st_mtime < _IN_THE_MAKING
+            new = time.time() - status.st_mtime < IN_THE_MAKING
             if own and not new and not any(map(study_folder.is_held, folder.iterdir())):
                 shutil.rmtree(folder, ignore_errors=True)
 

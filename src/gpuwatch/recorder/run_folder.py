@@ -28,7 +28,7 @@ from gpuwatch.session.writing.write_hints import write_hint
 _LOCK, _HANDLE, _SETTINGS, _STOP = "recorder.lock", "handle.json", "settings.json", "stop"
 _LAUNCHED = "started.json"
 """The shim's note, which exists before the recorder knows of the start."""
-_IN_THE_MAKING = 60.0
+IN_THE_MAKING = 60.0
 """Seconds for which a new folder may still lack its recorder."""
 
 
@@ -92,7 +92,7 @@ def sweep() -> None:
 def _is_over(folder: Path) -> bool:
     recorder = recorder_of(folder)
     if recorder is None:
-        if time.time() - folder.stat().st_mtime < _IN_THE_MAKING:
+        if time.time() - folder.stat().st_mtime < IN_THE_MAKING:
             return False
     elif recorder.alive() is not False:
         return False
