@@ -145,28 +145,12 @@ def count(launches: Sequence[Launch]) -> Counted:
 
 def _tensor_operations(names: Iterable[str]) -> list[str]:
     """The names that cover every source type without counting an operation twice."""
-    by_type: dict[str, list[tuple[str, re.Match[str]]]] = {}
-    for name in sorted(names):
-        if match := _TENSOR_OPS.fullmatch(name):
-            by_type.setdefault(match["src"], []).append((name, match))
-    chosen = []
-    for listed in by_type.values():
-        listed = _widest(listed, "op", ())
-        listed = _widest(listed, "dst", ("op",))
-        chosen += [name for name, _ in _widest(listed, "sparsity", ("op", "dst"))]
-    return chosen
-
-
-def _widest(
-    entries: Sequence[tuple[str, re.Match[str]]], part: str, same: Sequence[str]
-) -> list[tuple[str, re.Match[str]]]:
-    """Drop what another metric, equal in ``same`` and without ``part``, covers."""
-
-    def kind(match: re.Match[str]) -> tuple[str | None, ...]:
-        return tuple(match[name] for name in same)
-
-    covering = {kind(match) for _, match in entries if match[part] is None}
-    return [entry for entry in entries if entry[1][part] is None or kind(entry[1]) not in covering]
+    found = [match for name in sorted(names) if (match := _TENSOR_OPS.fullmatch(name))]
+    for part, same in (("op", ()), ("dst", ("op",)), ("sparsity", ("op", "dst"))):
+        keys = ("src", *same)  # a metric without the part covers those that are equal in these
+        covering = {match.group(*keys) for match in found if match[part] is None}
+        found = [m for m in found if m[part] is None or m.group(*keys) not in covering]
+    return [match.string for match in found]
 
 
 def _kernel(name: str, launches: Sequence[Launch]) -> Kernel:
