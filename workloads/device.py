@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from pathlib import Path
 
 import torch
 
@@ -12,6 +11,7 @@ from .architectures import Capability, build_for, is_too_old, oldest_driver, run
 from .failures import EnvironmentFailure, UsageFailure
 from .float8 import LEAST_CAPABILITY, available
 from .nvidia import Driver, find_driver, hidden_on_purpose
+from .processor import cpuinfo
 
 
 def reinstall(capability: Capability | None, driver: str | None) -> str:
@@ -133,7 +133,7 @@ def _check_capability(index: int) -> None:
 def describe(device: torch.device) -> dict[str, object]:
     """Keys of the ``run`` event: ``device``, ``device_name``, and a GPU's ``device_uuid``."""
     if device.type != "cuda":
-        return {"device": "cpu", "device_name": processor_name()}
+        return {"device": "cpu", "device_name": cpuinfo("model name") or platform.machine()}
     properties = torch.cuda.get_device_properties(device)
     keys: dict[str, object] = {"device": "cuda", "device_name": properties.name}
     uuid = str(getattr(properties, "uuid", ""))
@@ -148,16 +148,3 @@ def full_uuid(uuid: str) -> str:
         return uuid
     part = f"MIG-{uuid}"
     return part if part in os.environ.get("CUDA_VISIBLE_DEVICES", "") else f"GPU-{uuid}"
-
-
-def processor_name() -> str:
-    """The kernel's name of the processor, else its architecture."""
-    try:
-        with Path("/proc/cpuinfo").open(encoding="utf-8") as file:
-            for line in file:
-                key, _, value = line.partition(":")
-                if key.strip() == "model name":
-                    return value.strip()
-    except OSError:
-        return platform.machine()
-    return platform.machine()

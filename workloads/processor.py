@@ -24,23 +24,22 @@ def arithmetic(name: str) -> str:
     capability = torch.backends.cpu.get_cpu_capability()
     if name != "bfloat16":
         return capability
-    flags = _cpu_flags()
+    flags = cpuinfo("flags", "Features")
     if flags is None:
         return f"{capability}; whether the processor has bfloat16 arithmetic is not known"
-    supported = [flag for flag in _FLAGS if flag in flags]
+    supported = [flag for flag in _FLAGS if flag in flags.split()]
     if supported:
         return f"{capability}, {' '.join(supported)}"
     return f"{capability}; the processor has no bfloat16 arithmetic: in float32 underneath"
 
 
-def _cpu_flags() -> frozenset[str] | None:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+def cpuinfo(*keys: str) -> str | None:
+    """What the kernel says of the first processor under one of these keys."""
+    with contextlib.suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8") as file:
+        for line in file:
             key, _, value = line.partition(":")
-            if key.strip() in ("flags", "Features"):
-                return frozenset(value.split())
-    except OSError:
-        return None
+            if key.strip() in keys:
+                return value.strip()
     return None
 
 
