@@ -42,7 +42,8 @@ def find() -> Engine | None:
     program, answer = spython_client.program(), spython_client.product_and_version()
     if program is None or answer is None:
         return None
-    return Engine(program, *answer, frozenset(re.findall(r"--[a-z][a-z-]+", _exec_help(program))))
+    flags = re.findall(r"--[a-z][a-z-]+", said(program, "exec", "--help"))
+    return Engine(program, *answer, frozenset(flags))
 
 
 def problem() -> Problem | None:
@@ -80,13 +81,7 @@ def problem() -> Problem | None:
 
 def has_setuid_starter(engine: Engine) -> bool:
     """Whether its starter runs as root, and can mount images without FUSE or user namespaces."""
-    try:
-        result = subprocess.run(
-            [engine.program, "buildcfg"], capture_output=True, text=True, timeout=30, check=True
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return False
-    folder = re.search(r"^LIBEXECDIR=(.+)$", result, re.MULTILINE)
+    folder = re.search(r"^LIBEXECDIR=(.+)$", said(engine.program, "buildcfg"), re.MULTILINE)
     if folder is None:
         return False
     name = "apptainer" if engine.product == "Apptainer" else "singularity"
@@ -97,10 +92,11 @@ def has_setuid_starter(engine: Engine) -> bool:
     return info.st_uid == 0 and bool(info.st_mode & stat.S_ISUID)
 
 
-def _exec_help(program: str) -> str:
+def said(*command: str) -> str:
+    """What a command prints; empty if it cannot be run or fails."""
     try:
         return subprocess.run(
-            [program, "exec", "--help"], capture_output=True, text=True, timeout=30, check=True
+            command, capture_output=True, text=True, timeout=30, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return ""

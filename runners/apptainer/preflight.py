@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 from gpuwatch.core.models import LaunchSpec, Problem
@@ -136,10 +135,4 @@ def _gpus(spec: LaunchSpec, engine: Engine) -> Problem | None:
 def _has_libcuda() -> bool:
     """Looked up the same way as by the engine."""
     program = shutil.which("ldconfig") or "/sbin/ldconfig"
-    try:
-        listed = subprocess.run(
-            [program, "-p"], capture_output=True, text=True, timeout=30, check=True
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return "libcuda.so.1 " in listed
+    return "libcuda.so.1 " in engines.said(program, "-p")
