@@ -65,6 +65,12 @@ def test_a_row_is_broken_as_a_whole_so_that_what_is_alike_stands_in_one_line() -
     assert text.split("\n")[2].endswith("+1 %")
 
 
+def test_an_interval_stands_beside_its_value_where_there_is_room() -> None:
+    rows = [["FLOP", "1 ms", "2.00 TFLOP/s\t+100 %\n(+90 to +110)"]]
+    assert "2.00 TFLOP/s +100 % (+90 to +110)" in fitted(["", "a", "b"], rows, 80)
+    assert fitted(["", "a", "b"], rows, 40).split("\n")[2].strip() == "(+90 to +110)"
+
+
 def test_nothing_is_broken_for_one_long_name() -> None:
     values = ["3.98 TFLOP/s\t+10.9 % worse"] * 2
     text = fitted(["", "a", "b"], [["short", *values], ["x" * 28, *values]], 70)

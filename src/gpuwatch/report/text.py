@@ -212,14 +212,18 @@ def bars(of: Bars, width: int) -> list[str]:
 def _table(table: Table, columns: int, first: int | None) -> Iterator[Part]:
     """One table, or several below each other, each at most ``columns`` wide.
 
-    All of them have the first column and those that are kept. A name too long for its column gets
-    its own lines, a heading is wrapped, and a value is cut.
+    What stands in brackets below a value is beside it where there is room. All of them have the
+    first column and those that are kept. A name too long for its column gets its own lines, a
+    heading is wrapped, and a value is cut.
     """
     columns = max(_NARROWEST, columns)
     head = [clean(cell) for cell in table.head]
     rows = [[_BREAKS.sub(_kept, cell) for cell in row] for row in table.rows]
-    layout = _whole(head, rows)
-    if layout.names + sum(_GAP + width for width in layout.widths) > columns:
+    flat = [[cell.replace("\n(", " (") for cell in row] for row in rows]
+    for layout in (_whole(head, flat), _whole(head, rows)):
+        if layout.names + sum(_GAP + width for width in layout.widths) <= columns:
+            break
+    else:
         lines = {line for row in rows for cell in row for line in cell.split("\n")}
         wide = {len(line) for line in lines if "\t" in line}
         ways = (
