@@ -17,7 +17,7 @@ from gpuwatch.core.errors import NotASession, StorageError
 from gpuwatch.core.models import JSON, number
 from gpuwatch.session.reading import limits
 from gpuwatch.session.reading.bounded_connection import MOST_BYTES
-from gpuwatch.session.reading.log_lines import END, LogLine, lines
+from gpuwatch.session.reading.log_lines import END, LONGEST, LogLine
 from gpuwatch.session.reading.open import OpenedSession, open_session
 from gpuwatch.session.reading.parsed import (
     Documents,
@@ -53,7 +53,6 @@ CHUNK = 5000
 
 _OF_PROCESSES = ("gpu_process", "process", "process_use")
 
-_LONGEST_TEXT = 64 * 1024
 _BUCKET_NS = BUCKET_SECONDS * 1_000_000_000
 _TIMED = ("step", "log", "event", "gpu_process", "process", "process_use", "rank_step")
 """Tables whose rows are in time order."""
@@ -65,6 +64,9 @@ class SessionReader(Validated):
     Raises on opening:
         NotASession, NewerSchema, StorageError
     """
+
+    t_ns = LATEST
+    """Session time up to which it is read, in nanoseconds."""
 
     def __init__(self, path: Path, opened: OpenedSession | None = None) -> None:
         """``opened``: the file, if it is already open."""
@@ -199,13 +201,10 @@ class SessionReader(Validated):
 
     def _changes(self) -> list[tuple[JSON, ...]]:
         """Channel, method, source and reason of each change of a channel, in order."""
-        return self._newest_changes("", ())
-
-    def _newest_changes(self, which: str, values: Sequence[object]) -> list[tuple[JSON, ...]]:
         rows = self._rows(
-            f"SELECT channel, method, source, reason FROM change {which} "  # noqa: S608
+            "SELECT channel, method, source, reason FROM change WHERE t <= ? "
             "ORDER BY n DESC LIMIT ?",
-            (*values, limits.CHANGES + 1),
+            (self.t_ns, limits.CHANGES + 1),
         )
         if len(rows) > limits.CHANGES:
             del rows[-1]
@@ -214,7 +213,7 @@ class SessionReader(Validated):
 
     def last_sample(self) -> int | None:
         """The time of the newest sample in nanoseconds."""
-        return newest(self._rows, LATEST)
+        return newest(self._rows, self.t_ns)
 
     def samples(self, channels: Sequence[int], after: int = -1, upto: int = LATEST) -> Samples:
         """The samples of these channels with ``after < t <= upto`` in nanoseconds."""
@@ -233,7 +232,7 @@ class SessionReader(Validated):
         self, channels: Sequence[int], after: int = -1, upto: int = LATEST
     ) -> Iterator[Samples]:
         """The same in pieces of at most 100 minutes."""
-        yield from pieces(self._rows, channels, after, upto, self._minutes)
+        yield from pieces(self._rows, channels, after, min(upto, self.t_ns), self._minutes)
 
     def highest(
         self, metric: str, devices: Sequence[str], start: int, end: int
@@ -255,12 +254,22 @@ class SessionReader(Validated):
         except OSError:
             return 0
 
+    def _end(self, table: str) -> int:
+        """The number of the last row that is read of ``step``, ``log`` or ``event``."""
+        return LATEST
+
+    def _last(self, table: str) -> int:
+        """The number of the newest row of one of these tables, or -1."""
+        ((last,),) = self._rows(f"SELECT max(n) FROM {table} WHERE n <= ?", (self._end(table),))  # noqa: S608
+        return -1 if last is None else int(last)
+
     def steps(self, after: int = -1, limit: int = CHUNK) -> list[StepRow]:
         """Step lines with ``n > after`` in order; fewer than ``limit`` if they are long."""
         rows = self._rows(
             f"SELECT n, t, step, count, {WARMUP}, samples, seconds, loss, acc1, "  # noqa: S608
-            "acc5, phases, partial, flop, bytes FROM step WHERE n > ? ORDER BY n LIMIT ?",
-            (after, limit),
+            "acc5, phases, partial, flop, bytes FROM step WHERE n > ? AND n <= ? "
+            "ORDER BY n LIMIT ?",
+            (after, self._end("step"), limit),
             cut=True,
             most_bytes=limits.OF_LINES,
         )
@@ -269,7 +278,10 @@ class SessionReader(Validated):
 
     def step_count(self) -> int | None:
         """Number of timed steps so far; ``None`` if no step was reported."""
-        rows = self._rows(f"SELECT count(*), sum(count * NOT {WARMUP}) FROM step")  # noqa: S608
+        rows = self._rows(
+            f"SELECT count(*), sum(count * NOT {WARMUP}) FROM step WHERE n <= ?",  # noqa: S608
+            (self._end("step"),),
+        )
         return int(rows[0][1]) if rows[0][0] else None
 
     def all_steps(self, after: int = -1) -> Iterator[StepRow]:
@@ -307,8 +319,7 @@ class SessionReader(Validated):
 
     def last_step(self) -> int:
         """The number ``n`` of the newest step line, or -1."""
-        rows = self._rows("SELECT max(n) FROM step")
-        return -1 if rows[0][0] is None else int(rows[0][0])
+        return self._last("step")
 
     def ranks(self) -> list[RankRow]:
         """The ranks of a run of several processes, in order; empty for any other run."""
@@ -325,7 +336,7 @@ class SessionReader(Validated):
             cut=True,
         )
         in_order((row[0] for row in rows), after)
-        return [rank_step_of(row) for row in rows]
+        return [step for step in map(rank_step_of, rows) if step.t <= self.t_ns]
 
     def all_rank_steps(self) -> list[RankStepRow]:
         """All steps of each rank, up to the limit on their number."""
@@ -340,9 +351,9 @@ class SessionReader(Validated):
     def log(self, after: int = -1, limit: int = CHUNK) -> list[LogRow]:
         """Log lines with ``n > after`` in order; fewer than ``limit`` if they are long."""
         rows = self._rows(
-            f"SELECT n, t, stream, substr(text, 1, {_LONGEST_TEXT}) FROM log "  # noqa: S608
-            "WHERE n > ? ORDER BY n LIMIT ?",
-            (after, limit),
+            f"SELECT n, t, stream, substr(text, 1, {LONGEST}) FROM log "  # noqa: S608
+            "WHERE n > ? AND n <= ? ORDER BY n LIMIT ?",
+            (after, self._end("log"), limit),
             cut=True,
         )
         in_order((row[0] for row in rows), after)
@@ -358,17 +369,36 @@ class SessionReader(Validated):
         back: bool = False,
         least: int = -END,
     ) -> list[LogLine]:
-        """A page of the log: see :func:`gpuwatch.session.reading.log_lines.lines`."""
-        return lines(self._rows, at, limit, stream=stream, upto=upto, back=back, least=least)
+        """At most ``limit`` log lines from number ``at`` on, in order; ``back``: those before it.
+
+        ``stream``: only lines of this stream; ``least`` and ``upto``: the first and last line
+        number to consider.
+        """
+        condition = "n >= ? AND n < min(?, ? + 1) " if back else "n >= max(?, ?) AND n <= ? "
+        values: list[object] = [least, at, min(upto, END)]
+        if stream is not None:
+            condition += "AND stream = ? "
+            values.append(stream)
+        rows = self._rows(
+            f"SELECT n, t, stream, substr(text, 1, {LONGEST}), length(text) FROM log "  # noqa: S608
+            f"WHERE {condition}ORDER BY n {'DESC' if back else ''} LIMIT ?",
+            (*values, limit),
+        )
+        page = [
+            LogLine(whole(n), whole(t), str(line_stream), str(text), int(length))
+            for n, t, line_stream, text, length in rows
+        ]
+        return page[::-1] if back else page
 
     def last_log(self) -> int:
         """The number of the newest log line, or -1."""
-        rows = self._rows("SELECT max(n) FROM log")
-        return -1 if rows[0][0] is None else int(rows[0][0])
+        return self._last("log")
 
     def events(self, after: int = -1, limit: int = CHUNK) -> list[EventRow]:
         """Events with ``n > after`` in order; fewer than ``limit`` if they are long."""
-        rows = self._events("n > ? ORDER BY n LIMIT ?", (after, limit))
+        rows = self._events(
+            "n > ? AND n <= ? ORDER BY n LIMIT ?", (after, self._end("event"), limit)
+        )
         in_order((row.n for row in rows), after)
         return rows
 
@@ -376,14 +406,14 @@ class SessionReader(Validated):
         """The newest events of these kinds with ``n <= upto``, in order."""
         marks = ", ".join("?" for _ in kinds)
         rows = self._events(
-            f"n <= ? AND kind IN ({marks}) ORDER BY n DESC LIMIT ?", (upto, *kinds, CHUNK)
+            f"n <= ? AND kind IN ({marks}) ORDER BY n DESC LIMIT ?",
+            (min(upto, self._end("event")), *kinds, CHUNK),
         )
         return rows[::-1]
 
     def last_event(self) -> int:
         """The number of the newest event, or -1."""
-        rows = self._rows("SELECT max(n) FROM event")
-        return -1 if rows[0][0] is None else int(rows[0][0])
+        return self._last("event")
 
     def _events(self, which: str, values: Sequence[object]) -> list[EventRow]:
         return [
@@ -391,7 +421,7 @@ class SessionReader(Validated):
                 whole(n), whole(t), str(kind), None if device is None else str(device), str(text)
             )
             for n, t, kind, device, text in self._rows(
-                f"SELECT n, t, kind, device, substr(text, 1, {_LONGEST_TEXT}) FROM event "  # noqa: S608
+                f"SELECT n, t, kind, device, substr(text, 1, {LONGEST}) FROM event "  # noqa: S608
                 f"WHERE {which}",
                 values,
                 cut=True,
@@ -439,7 +469,7 @@ class SessionReader(Validated):
         """
         if table not in _TIMED:
             raise AssertionError(f"no table in order of time: {table}")
-        low = -1
+        low, t = -1, min(t, self.t_ns)
         newest = self._rows(f"SELECT n, t FROM {table} ORDER BY n DESC LIMIT 1")  # noqa: S608
         if not newest:
             return low
@@ -470,7 +500,7 @@ class SessionReader(Validated):
             f"SELECT max(n), t, step, sum(count), {WARMUP} AS warm, sum(samples), seconds, "  # noqa: S608
             "loss, sum(flop), sum(bytes) FROM step WHERE n > ? AND n <= ? "
             "GROUP BY t / ?, warm, samples IS NULL, flop IS NULL, bytes IS NULL ORDER BY 1",
-            (after, upto, _BUCKET_NS),
+            (after, min(upto, self._end("step")), _BUCKET_NS),
         )
         return [
             StepRow(
@@ -494,7 +524,10 @@ class SessionReader(Validated):
 
     def first_timed_step(self) -> int | None:
         """The number ``n`` of the first step line after the warm-up, or ``None``."""
-        rows = self._rows(f"SELECT n FROM step WHERE NOT {WARMUP} ORDER BY n LIMIT 1")  # noqa: S608
+        rows = self._rows(
+            f"SELECT n FROM step WHERE n <= ? AND NOT {WARMUP} ORDER BY n LIMIT 1",  # noqa: S608
+            (self._end("step"),),
+        )
         return int(rows[0][0]) if rows else None
 
 
