@@ -76,13 +76,6 @@ class Batch:
         return {str(key): str(value) for key, value in self.put.get("meta", ())}
 
 
-@dataclass(frozen=True)
-class _Column:
-    types: frozenset[type]
-    is_text: bool
-    is_blob: bool
-
-
 _TYPES: Mapping[str, frozenset[type]] = {
     "INTEGER": frozenset({int}),
     "REAL": frozenset({int, float}),
@@ -96,22 +89,22 @@ _NOT_COLUMNS = re.compile(r", PRIMARY KEY \(.*\)$")
 
 
 @cache
-def _columns(table: str) -> tuple[_Column, ...]:
+def _columns(table: str) -> tuple[frozenset[type], ...]:
+    """The types that a value may have, by column."""
     sql = schema.TABLES[table]
     body = _NOT_COLUMNS.sub("", sql[sql.index("(") + 1 : sql.rindex(")")])
     return tuple(map(_column, body.split(", ")))
 
 
-def _column(definition: str) -> _Column:
+def _column(definition: str) -> frozenset[type]:
     _, kind, *rest = definition.split(" ")
-    types = _TYPES[kind]
-    return _Column(types if rest else types | {type(None)}, kind == "TEXT", kind == "BLOB")
+    return _TYPES[kind] if rest else _TYPES[kind] | {type(None)}
 
 
 @cache
 def has_blobs(table: str) -> bool:
     """Whether a table has columns for blobs."""
-    return table in schema.TABLES and any(column.is_blob for column in _columns(table))
+    return table in schema.TABLES and any(bytes in types for types in _columns(table))
 
 
 def width(table: str, channels: int) -> int:
@@ -135,10 +128,10 @@ def check(table: str, rows: Sequence[Row], channels: int) -> None:
         ):
             raise BadRows(f"a value of another type in {table}")
         return
-    for column, values in zip(_columns(table), zip(*rows, strict=True), strict=False):
-        if not column.types.issuperset(map(type, values)):
+    for types, values in zip(_columns(table), zip(*rows, strict=True), strict=False):
+        if not types.issuperset(map(type, values)):
             raise BadRows(f"a value of another type in {table}")
-        if column.is_text or column.is_blob:
+        if types & {str, bytes}:
             check_lengths([value for value in values if value is not None], table)
 
 
