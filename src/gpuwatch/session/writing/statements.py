@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 
 from gpuwatch.core.models import JSON
 from gpuwatch.session.rows import NOT_KNOWN, SAMPLED, RankRow
@@ -23,9 +24,25 @@ def fact(scope: str, key: str, value: JSON) -> Row:
     return "INSERT OR REPLACE INTO fact VALUES (?, ?, ?)", (scope, key, json.dumps(value))
 
 
+def _numbered(table: str, *values: object) -> Row:
+    """The next row of a table whose rows are numbered: its columns but the number, in their
+    order."""
+    return f"INSERT INTO {table} VALUES (NULL{', ?' * len(values)})", values  # noqa: S608
+
+
+step = partial(_numbered, "step")
+"""One step line."""
+rank_step = partial(_numbered, "rank_step")
+"""Some steps of one rank."""
+process = partial(_numbered, "process")
+"""A process that appeared or ended."""
+process_use = partial(_numbered, "process_use")
+"""What a process uses."""
+
+
 def event(t: int, kind: str, text: str, device: str | None = None) -> Row:
     """An event ``t`` nanoseconds after the session's start."""
-    return "INSERT INTO event (t, kind, device, text) VALUES (?, ?, ?, ?)", (t, kind, device, text)
+    return _numbered("event", t, kind, device, text)
 
 
 def device_row(device: Device, used: bool | None) -> Row:
@@ -65,23 +82,13 @@ def device_used(device: str, used: bool) -> Row:
 
 def change(t: int, channel: int, method: str, source: str, reason: str | None) -> Row:
     """How a channel is obtained from ``t`` on."""
-    values = (t, channel, method, source, reason)
-    return "INSERT INTO change (t, channel, method, source, reason) VALUES (?, ?, ?, ?, ?)", values
+    return _numbered("change", t, channel, method, source, reason)
 
 
 def phases_text(phases: Mapping[str, float], count: int, sampled: float) -> str | None:
     """The column ``phases`` of ``count`` steps, if it is that of ``sampled`` of them."""
     of = {SAMPLED: sampled} if sampled < count else {}
     return json.dumps({**phases, **of}) if phases or of else None
-
-
-def step(*values: object) -> Row:
-    """One step line: the columns of ``step`` but its number, in their order."""
-    return (
-        "INSERT INTO step (t, step, count, warmup, samples, seconds, loss, acc1, acc5, "
-        "phases, partial, flop, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        values,
-    )
 
 
 def rank(row: RankRow) -> Row:
@@ -99,15 +106,6 @@ def rank(row: RankRow) -> Row:
     )
 
 
-def rank_step(*values: object) -> Row:
-    """Some steps of one rank: the columns of ``rank_step`` but its number, in their order."""
-    return (
-        "INSERT INTO rank_step (t, rank, step, count, warmup, samples, tokens, seconds, phases, "
-        "flop) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        values,
-    )
-
-
 def log_line(n: int, t: int, stream: str, text: str) -> Row:
     """Line ``n`` of the log."""
     return "INSERT INTO log VALUES (?, ?, ?, ?)", (n, t, stream, text)
@@ -118,24 +116,8 @@ def without_log(first: int, end: int) -> Row:
     return "DELETE FROM log WHERE n >= ? AND n < ?", (first, end)
 
 
-def process(*values: object) -> Row:
-    """A process that appeared or ended: the columns of ``process`` but its number, in their
-    order."""
-    return (
-        "INSERT INTO process (t, pid, started, name, user, place, owned, running, reason) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        values,
-    )
-
-
-def process_use(*values: object) -> Row:
-    """What a process uses: the columns of ``process_use`` but its number, in their order."""
-    return "INSERT INTO process_use (t, pid, cores, resident) VALUES (?, ?, ?, ?)", values
-
-
 def gpu_process(*values: object) -> Row:
-    """What a process has of one GPU: the columns of ``gpu_process`` but its number, in their
-    order."""
+    """What a process has of one GPU, in the order of the statement."""
     return (
         "INSERT INTO gpu_process (t, device, pid, name, owned, bytes, running, kind, share, "
         "memory_share, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
