@@ -98,8 +98,8 @@ def test_partial_batches_and_what_is_told_of_phases_are_kept_apart(tmp_path: Pat
     assert with_phases(together) == with_phases(lines) == sum(row.count for row in before) + 3
     assert (together[-1].samples, together[-1].step) == (None, number + 4)
     (times, _), (single, _) = map(series_of, (together, lines))
-    assert times.times.tolist() == single.times.tolist()
-    assert times.times.tolist()[-3:] == [9.0, 8.0, 7.0]
+    assert times.tolist() == single.tolist()
+    assert times.tolist()[-3:] == [9.0, 8.0, 7.0]
 
 
 def test_a_line_without_sound_times_stays_a_line(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
-from gpuwatch.analysis.samples.steady_state import Series, Steady, late_note, steady_series
+from gpuwatch.analysis.samples.steady_state import Steady, late_note, steady_series
 from gpuwatch.analysis.statistics.changepoints import noise_of, partition
 
 pytestmark = pytest.mark.usefixtures("simulations")
@@ -27,7 +27,7 @@ def noise(count: int, spread: float, correlation: float = 0.0, seed: int = 1) ->
 
 
 def steady_state(seconds: Sequence[float]) -> Steady:
-    return steady_series(Series(np.asarray(seconds, dtype=float)))
+    return steady_series(np.asarray(seconds, dtype=float))
 
 
 def test_a_flat_run_is_steady_from_its_first_step() -> None:

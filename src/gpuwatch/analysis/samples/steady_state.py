@@ -24,62 +24,14 @@ from gpuwatch.analysis.statistics.changepoints import (
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 
-
-class Series:
-    """The times of a run's full timed steps, in seconds and in their order."""
-
-    def __init__(self, times: np.ndarray) -> None:
-        """``times``: (n,), seconds."""
-        self.times = times
-        self._width, self._rest = 1, 0
-
-    @property
-    def size(self) -> int:
-        """How many steps."""
-        return int(self.times.size)
-
-    def good(self) -> bool:
-        """Whether each time is finite and above 0."""
-        return bool((np.isfinite(self.times) & (self.times > 0)).all())
-
-    def binned(self, most: int) -> np.ndarray:
-        """Medians (b,), b <= ``most``, of equal numbers of neighbouring steps, in seconds; the last
-        bin ends with the last step."""
-        self._width = math.ceil(self.times.size / most)
-        self._rest = self.times.size % self._width  # steps before the first bin, left out
-        medians: np.ndarray = np.median(self.times[self._rest :].reshape(-1, self._width), axis=1)
-        return medians
-
-    def at(self, place: int) -> int:
-        """First step of a bin of :meth:`binned`; 0 for the first bin."""
-        return self._rest + self._width * place if place else 0
-
-    def level(self, begin: int, end: int) -> float:
-        """Median of the steps ``begin <= n < end``, in seconds."""
-        return float(np.median(self.times[begin:end]))
-
-    def spread(self, begin: int, around: float) -> float:
-        """Median distance from ``around`` of the steps from ``begin`` on, in seconds."""
-        return float(np.median(np.abs(self.times[begin:] - around)))
-
-    def quantiles(self, *shares: float, begin: int = 0) -> list[float]:
-        """Quantiles of the steps from ``begin`` on in seconds; 0 and 1 are the shortest and the
-        longest."""
-        return [float(value) for value in np.quantile(self.times[begin:], shares)]
-
-    def mean(self) -> float:
-        """Mean of all steps in seconds."""
-        return float(self.times.mean())
-
-
-StepTimes = tuple[Series, str | None]
-"""Step times, and the reason where they are not step times."""
+StepTimes = tuple[np.ndarray, str | None]
+"""Seconds of the full timed steps in their order, shape (n,); and why they are not step times."""
 
 
 def series_of(timed: Sequence[StepLine]) -> StepTimes:
     """The step times of these lines; see :func:`times_of`."""
     times, reason = times_of(timed)
-    return Series(np.array(times)), reason
+    return np.array(times), reason
 
 
 @dataclass(frozen=True)
@@ -142,25 +94,27 @@ _SCALE = 1.4826
 _BENDS = 24
 
 
-def steady_series(times: Series) -> Steady:
-    """The steady part of ``times``: a run's full timed steps, in seconds and in order.
+def steady_series(times: np.ndarray) -> Steady:
+    """The steady part of ``times`` (n,): a run's full timed steps, in seconds and in order.
 
     Raises:
         ValueError: a time is not finite and above 0.
     """
-    if not times.good():
+    if not (np.isfinite(times) & (times > 0)).all():
         raise ValueError("step times must be finite and above 0")
     if times.size < FEWEST_STEPS:
         reason = f"{times.size} timed steps are too few for a steady state"
         return _none(times, 0, (), f"{reason} ({FEWEST_STEPS} are needed: --steps)")
-    raw = np.log(times.binned(_MOST_VALUES))
+    width = math.ceil(times.size / _MOST_VALUES)
+    left_out = times.size % width  # steps before the first value
+    raw = np.log(np.median(times[left_out:].reshape(-1, width), axis=1))
     values = without_spikes(raw)
     noise = noise_of(values)
     relevant = max(math.log1p(RELEVANT), noise.deviation)
     penalty = PENALTY * noise.long_run * math.log(values.size)
     starts = supported(raw, partition(values, penalty))
-    levels = [float(np.median(level)) for level in np.split(values, starts[1:])]
-    at = [times.at(start) for start in starts]
+    levels = list(map(_level, np.split(values, starts[1:])))
+    at = [_step_of(start, width, left_out) for start in starts]
     changes = tuple(
         step
         for step, level, before in zip(at[1:], levels[1:], levels[:-1], strict=True)
@@ -170,17 +124,22 @@ def steady_series(times: Series) -> Steady:
     fewest = max(FEWEST_STEPS, math.ceil(LEAST_SHARE * times.size))
     if times.size - first < fewest:
         return _none(times, first, changes, _changed(times, at, first))
-    fewest_values = math.ceil(fewest / math.ceil(times.size / _MOST_VALUES))
-    drift = _drift(values, starts, penalty, relevant, fewest_values)
+    drift = _drift(values, starts, penalty, relevant, math.ceil(fewest / width))
     if drift is not None:
         since, bend = drift
         if bend is None:
-            return _none(times, first, changes, _drifted(times, times.at(since)))
-        first = max(first, times.at(bend))
-    median = times.level(first, times.size)
-    spread = _SCALE * times.spread(first, median) / median
-    quantiles = tuple(times.quantiles(*SHARES, begin=first))
+            since = _step_of(since, width, left_out)
+            return _none(times, first, changes, _drifted(times, since))
+        first = max(first, _step_of(bend, width, left_out))
+    median = _level(times[first:])
+    spread = _SCALE * _level(np.abs(times[first:] - median)) / median
+    quantiles = tuple(np.quantile(times[first:], SHARES).tolist())
     return Steady(median, first, times.size - first, spread, changes, quantiles=quantiles)
+
+
+def _step_of(place: int, width: int, left_out: int) -> int:
+    """First of the ``width`` steps of a value; 0 for the first value."""
+    return left_out + width * place if place else 0
 
 
 def _first(at: Sequence[int], levels: Sequence[float], count: int, relevant: float) -> int:
@@ -230,17 +189,16 @@ def late_note(late: Sequence[Steady]) -> str:
     return f"the step time changed its level; {part}"
 
 
-def _changed(times: Series, at: Sequence[int], first: int) -> str:
+def _changed(times: np.ndarray, at: Sequence[int], first: int) -> str:
     before = max(step for step in at if step < first)
     where = f"step {first + 1:,} of {times.size:,}"
-    figures = _from_to(times.level(before, first), times.level(first, times.size))
+    figures = _from_to(_level(times[before:first]), _level(times[first:]))
     return f"no steady state: the step time still changed at {where} ({figures})"
 
 
-def _drifted(times: Series, since: int) -> str:
+def _drifted(times: np.ndarray, since: int) -> str:
     tenth = max(1, (times.size - since) // 10)
-    old = times.level(since, since + tenth)
-    new = times.level(times.size - tenth, times.size)
+    old, new = _level(times[since : since + tenth]), _level(times[-tenth:])
     direction = "rose" if new > old else "fell"
     span = f"over the last {times.size - since:,} of {times.size:,} steps"
     figures = _from_to(old, new)
@@ -258,5 +216,5 @@ def _level(times: np.ndarray) -> float:
     return float(np.median(times))
 
 
-def _none(times: Series, first: int, changes: tuple[int, ...], reason: str) -> Steady:
+def _none(times: np.ndarray, first: int, changes: tuple[int, ...], reason: str) -> Steady:
     return Steady(None, first, times.size - first, None, changes, reason)

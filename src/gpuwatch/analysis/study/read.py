@@ -6,13 +6,15 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from gpuwatch.analysis.comparison.cells import Read as Read
 from gpuwatch.analysis.comparison.cells import is_time
 from gpuwatch.analysis.comparison.wording import per_cent
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.samples.rates import time_per_step
 from gpuwatch.analysis.samples.source import Source
-from gpuwatch.analysis.samples.steady_state import Series, Steady, series_of, steady_series
+from gpuwatch.analysis.samples.steady_state import Steady, series_of, steady_series
 from gpuwatch.analysis.samples.step_lines import ends_told
 from gpuwatch.analysis.study.study import study_result
 from gpuwatch.analysis.summary.summary import summarise_from
@@ -53,9 +55,8 @@ def read_from(reader: SessionReader) -> Read:
     return Read(summary, steady)
 
 
-def _steady(times: Series, reason: str | None) -> Steady:
-    shortest, longest = times.quantiles(0, 1) if reason is None and times.size else (1.0, 1.0)
-    if reason is None and not (is_time(shortest) and is_time(longest)):
+def _steady(times: np.ndarray, reason: str | None) -> Steady:
+    if reason is None and times.size and not (is_time(times.min()) and is_time(times.max())):
         reason = "a reported step time is impossible"
     if reason is not None:
         return Steady(None, 0, 0, None, reason=reason)

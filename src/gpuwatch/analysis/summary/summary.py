@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
+import numpy as np
+
 from gpuwatch.analysis.hardware.ceilings import missing_of
 from gpuwatch.analysis.hardware.efficiency import SAMPLED, Efficiency, Work, efficiency_of
 from gpuwatch.analysis.hardware.energy import with_energy
@@ -373,7 +375,7 @@ def steps_of(
     times, reason = series or series_of(timed)
     losses = [value for row in rows for value in row.loss or ()]
     known = reason is None and times.size > 0
-    mean = times.mean() if known else None
+    mean = float(times.mean()) if known else None
     phases, sampled = mean_phases(timed), with_phases(timed)
     together = sum(phases.values())
     if "other" in phases and sampled < count and mean and together > 0:  # add up, as in each step
@@ -384,7 +386,8 @@ def steps_of(
     if evaluation and rate:
         trained = sum(each for each in samples if each is not None) / rate
         overall = rate * trained / (trained + evaluation)
-    median, p95, shortest, longest = times.quantiles(0.5, 0.95, 0, 1) if known else (None,) * 4
+    shares = (0.5, 0.95, 0.0, 1.0)
+    median, p95, shortest, longest = np.quantile(times, shares).tolist() if known else (None,) * 4
     return Steps(
         count=count if rows else None,
         warmup_count=sum(row.count for row in rows if row.warmup) if rows else None,
