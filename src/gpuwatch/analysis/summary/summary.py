@@ -42,7 +42,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status, status
-from gpuwatch.session.rows import StepBucket, StepRow, mean_phases, with_phases
+from gpuwatch.session.rows import DeviceRow, StepBucket, StepRow, mean_phases, with_phases
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import NONE, Label
 
@@ -100,18 +100,10 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class DeviceSummary:
-    """One device of a session and its statistics."""
+class DeviceSummary(DeviceRow):
+    """One device of a session and its statistics; its attributes are facts of docs/telemetry.md."""
 
-    id: str
-    kind: str
-    name: str
-    uuid: str | None
-    used: bool | None
-    """``None`` is unknown."""
     metrics: Mapping[str, Statistic]
-    attributes: Mapping[str, JSON]
-    """Its facts, see docs/telemetry.md."""
 
 
 @dataclass(frozen=True)
@@ -272,12 +264,7 @@ def summarise_from(
         run=run,
         window=window,
         metrics=statistics,
-        devices=tuple(
-            DeviceSummary(
-                row.id, row.kind, row.name, row.uuid, row.used, of_device[row.id], row.attributes
-            )
-            for row in rows
-        ),
+        devices=tuple(DeviceSummary(**vars(row), metrics=of_device[row.id]) for row in rows),
         facts=facts,
         error=mapping(meta.get("error")),
         notes=(
