@@ -320,7 +320,8 @@ def _figures(samples: float) -> str:
     return f"{samples:.0f}" if samples >= 9999.5 else f"{samples:.4g}"
 
 
-def _which_gpu(session: Summary) -> str | None:
+def gpu_models(session: Summary) -> str | None:
+    """Names of the used GPUs, or ``none``; ``None``: not known which they are."""
     names = [gpu.name for gpu in used_gpus(session)]
     return " + ".join(sorted(names)) if names else None if unknown_gpus(session) else "none"
 
@@ -331,7 +332,7 @@ _REPORTED: tuple[tuple[str, Value], ...] = (
     ("model", _of_run("model")),
     ("data", _data),
     ("device", device_kind),
-    ("GPU", _which_gpu),
+    ("GPU", gpu_models),
 )
 """What a comparison rests on, but a run need not report."""
 

@@ -15,6 +15,7 @@ from gpuwatch.analysis.comparison.same_work import (
     by_design,
     device_kind,
     differ,
+    gpu_models,
     listed,
     told_by_one,
     work_differences,
@@ -80,7 +81,7 @@ def device_differences(baseline: Cell, other: Cell) -> list[str]:
     if kinds:
         return kinds
     if any(used_gpus(session) for session in [*one, *two]):
-        models = against("accelerators", one, two, _models)
+        models = against("accelerators", one, two, gpu_models)
         within = models or _within_blocks(baseline, other)
         return within or against("GPU", one, two, _named_gpus, another=True)
     # A pod has a host name of its own, a job on a node that of the node.
@@ -226,12 +227,6 @@ def _gpus(session: Summary) -> tuple[str, ...] | None:
     if unknown_gpus(session):
         return None
     return tuple(sorted(str(gpu.uuid or gpu.name) for gpu in used_gpus(session)))
-
-
-def _models(session: Summary) -> str | None:
-    if unknown_gpus(session):
-        return None
-    return " + ".join(sorted(gpu.name for gpu in used_gpus(session))) or "none"
 
 
 def _named_gpus(session: Summary) -> str | None:
