@@ -7,7 +7,7 @@ Evidence goes with a change and never claims to be its cause: ``docs/explanation
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from gpuwatch.analysis.comparison.side_by_side import differences
 from gpuwatch.analysis.explain.kernels import differing, executed
@@ -88,11 +88,7 @@ def conditions(sides: Sides) -> list[Evidence]:
     if len(kinds) != 1:
         return []
     rates = [text for name, label, unit in _RATES if (text := _rate(sides, name, label, unit))]
-    held = [
-        f"{label} {share}"
-        for name, label in _HELD
-        if (share := _share(sides, " of the time", _of(name)))
-    ]
+    held = [f"{label} {share}" for name, label in _HELD if (share := _share(sides, name))]
     source = f"means over the {kinds.pop()}, then over the runs"
     return [
         Evidence(rung, "; ".join(texts), None, Method.MEASURED, source)
@@ -121,22 +117,18 @@ def load(sides: Sides) -> Evidence | None:
     return Evidence("load", text, None, Method.MEASURED, source)
 
 
-def _of(name: str) -> Callable[[Summary], float | None]:
-    return lambda session: mean_of(session, name)
-
-
 def _rate(sides: Sides, name: str, label: str, unit: str) -> str | None:
-    first, second = sides.middles(_of(name))
+    first, second = sides.middles(lambda session: mean_of(session, name))
     if not first or second is None or abs(second / first - 1) < RELATIVE:
         return None
     return f"{label} {sides.both(units.si(first, unit), units.si(second, unit))}"
 
 
-def _share(sides: Sides, of: str, value: Callable[[Summary], float | None]) -> str | None:
-    first, second = sides.middles(value)
+def _share(sides: Sides, name: str) -> str | None:
+    first, second = sides.middles(lambda session: mean_of(session, name))
     if first is None or second is None or abs(second - first) < SHARES:
         return None
-    return sides.both(units.percent(first) + of, units.percent(second))
+    return sides.both(f"{units.percent(first)} of the time", units.percent(second))
 
 
 _MOST_NAMED = 4
