@@ -44,9 +44,9 @@ class Heat:
     """For each rank one value per column: 0.12 is 12 % longer."""
 
 
-def heat_of(cells: Cells, columns: int = COLUMNS) -> Heat:
-    """The map in at most ``columns`` columns, neighbouring cells put together."""
-    parts = np.array_split(np.arange(cells.edges.shape[0]), min(columns, cells.edges.shape[0]))
+def heat_of(cells: Cells) -> Heat:
+    """The map in at most :data:`COLUMNS` columns, neighbouring cells put together."""
+    parts = np.array_split(np.arange(cells.edges.shape[0]), min(COLUMNS, cells.edges.shape[0]))
     first = [part[0] for part in parts]
     last = [part[-1] for part in parts]
     own = np.add.reduceat(cells.own, first, axis=1) / np.add.reduceat(cells.steps, first, axis=1)
