@@ -102,11 +102,8 @@ class Copy:
         _check(batch, cursor, count)
         if batch.new:
             self._begin(batch, channels)
-        rows = [*_statements(batch, count)]
-        if not batch.new:
-            rows = [*_further_columns(batch.channels), *rows]
         with _writing(self.path):
-            self._write(rows)
+            self._write([*_statements(batch, count)])
         cursor.advance(batch)
         self.cursor = cursor
         if "closed" in batch.meta and self._store is not None:
@@ -238,13 +235,10 @@ def _check_keys(table: str, keys: Sequence[Key]) -> None:
         raise BadRows("a session without its id")
 
 
-def _further_columns(channels: Sequence[Row]) -> Iterator[statements.Row]:
-    for row in channels:
+def _statements(batch: Batch, channels: int) -> Iterator[statements.Row]:
+    for row in () if batch.new else batch.channels:
         yield f"ALTER TABLE tick ADD COLUMN c{row[0]}", ()
         yield "INSERT INTO channel VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row
-
-
-def _statements(batch: Batch, channels: int) -> Iterator[statements.Row]:
     for first, last in batch.removed:
         yield "DELETE FROM log WHERE n >= ? AND n <= ?", (first, last)
     for table, rows in batch.rows.items():
