@@ -89,18 +89,15 @@ def presences(
                 continue
             previous = by_key.get(key) or GpuPresence(*key, None, None, None, None, None, None, 0)
             begun = since.pop(key, None)
-            present_ns = 0 if begun is None else within(begun, t)
             if running:
                 since[key] = t
-            by_key[key] = GpuPresence(
-                *key,
-                _text(name) or previous.name,
-                None,
-                None,
-                _text(kind) or previous.kind,
-                _largest(previous.bytes, _whole(size)),
-                _largest(previous.share, number(share)),
-                previous.ns + present_ns,
+            by_key[key] = replace(
+                previous,
+                name=_text(name) or previous.name,
+                kind=_text(kind) or previous.kind,
+                bytes=_largest(previous.bytes, _whole(size)),
+                share=_largest(previous.share, number(share)),
+                ns=previous.ns + (0 if begun is None else within(begun, t)),
             )
     owners = _whose(query, {pid for _, pid in by_key})
     return tuple(
