@@ -10,6 +10,7 @@ import contextlib
 import errno
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from gpuwatch.core import paths
@@ -133,10 +134,7 @@ def _write(path: Path, labels: Mapping[str, Label]) -> None:
     if not kept:
         path.unlink(missing_ok=True)
         return
-    listed = {
-        key: {"name": label.name, "tags": list(label.tags), "note": label.note}
-        for key, label in sorted(kept.items())
-    }
+    listed = {key: asdict(label) for key, label in sorted(kept.items())}
     text = json.dumps({"kind": KIND, "schema": SCHEMA, "labels": listed}, indent=1) + "\n"
     if len(text) > LARGEST:
         raise StorageError(f"{path} would be larger than {LARGEST >> 20} MiB", "shorten the notes")
