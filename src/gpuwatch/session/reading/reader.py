@@ -14,7 +14,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from gpuwatch.core.errors import NotASession, StorageError
-from gpuwatch.core.models import JSON, number
+from gpuwatch.core.models import JSON
 from gpuwatch.session.reading import limits
 from gpuwatch.session.reading.bounded_connection import MOST_BYTES
 from gpuwatch.session.reading.log_lines import END, LONGEST, LogLine
@@ -498,29 +498,11 @@ class SessionReader(Validated):
         # With a single max(), SQLite takes the other columns from the row of the maximum.
         rows = self._rows(
             f"SELECT max(n), t, step, sum(count), {WARMUP} AS warm, sum(samples), seconds, "  # noqa: S608
-            "loss, sum(flop), sum(bytes) FROM step WHERE n > ? AND n <= ? "
+            "loss, NULL, NULL, NULL, NULL, sum(flop), sum(bytes) FROM step WHERE n > ? AND n <= ? "
             "GROUP BY t / ?, warm, samples IS NULL, flop IS NULL, bytes IS NULL ORDER BY 1",
             (after, min(upto, self._end("step")), _BUCKET_NS),
         )
-        return [
-            StepRow(
-                n=whole(n),
-                t=whole(t),
-                step=whole(step),
-                count=max(1, whole(count)),
-                warmup=bool(warmup),
-                samples=number(samples),
-                seconds=floats(seconds),
-                loss=floats(loss),
-                acc1=None,
-                acc5=None,
-                phases={},
-                partial=(),
-                flop=number(flop),
-                bytes=number(size),
-            )
-            for n, t, step, count, warmup, samples, seconds, loss, flop, size in rows
-        ]
+        return [step_of(row) for row in rows]
 
     def first_timed_step(self) -> int | None:
         """The number ``n`` of the first step line after the warm-up, or ``None``."""
