@@ -12,18 +12,11 @@ from pathlib import Path
 
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.text import to_paste
-from gpuwatch.studies.format import Study, StudyPart, load, study_of, with_parameters
-
-__all__ = [
-    "Study",
-    "StudyPart",
-    "find",
-    "load",
-    "preset_text",
-    "presets",
-    "study_of",
-    "with_parameters",
-]
+from gpuwatch.studies.format import Study as Study
+from gpuwatch.studies.format import StudyPart as StudyPart
+from gpuwatch.studies.format import load as load
+from gpuwatch.studies.format import study_of as study_of
+from gpuwatch.studies.format import with_parameters as with_parameters
 
 _ENDING = ".toml"
 
