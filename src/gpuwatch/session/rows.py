@@ -185,6 +185,7 @@ class LogRow:
     n: int
     t: int
     stream: str
+    """``stdout`` or ``stderr``."""
     text: str
 
 

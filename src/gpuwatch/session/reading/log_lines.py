@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.session.rows import LogRow
 
 LONGEST = 64 * 1024
 """Characters read of a line; a file from elsewhere may hold longer ones."""
@@ -11,12 +12,6 @@ END = 2**62
 
 
 @dataclass(frozen=True)
-class LogLine:
-    n: int
-    t: int
-    """Session time in nanoseconds."""
-    stream: str
-    """``stdout`` or ``stderr``."""
-    text: str
+class LogLine(LogRow):
     length: int
     """Characters of the full line; more than in ``text`` if that was cut."""
