@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -33,12 +33,7 @@ class Pairs(Sequence["tuple[int, float]"]):
         return int(self.t.size)
 
     def __getitem__(self, at: Any) -> Any:
-        if isinstance(at, slice):
-            return Pairs(self.t[at], self.values[at])
         return int(self.t[at]), float(self.values[at])
-
-    def __iter__(self) -> Iterator[tuple[int, float]]:
-        return zip(self.t.tolist(), self.values.tolist(), strict=True)
 
 
 @dataclass(frozen=True)
