@@ -18,10 +18,6 @@ from gpuwatch.core.models import JSON
 SCHEMA = 1
 MOST_BYTES = 4000
 """Kubernetes cuts what a container leaves behind after 4,096."""
-KEYS = (
-    *("run", "status", "seconds", "steps", "step_median_seconds", "samples_per_second"),
-    "peak_gpu_memory_bytes",
-)
 STATUSES = frozenset({"finished", "failed", "killed", "stopped", "lost"})
 """Statuses of a run that is over."""
 _LARGEST = 1e18
@@ -61,6 +57,10 @@ class RunInPart:
         if self.peak_gpu_memory_bytes is not None:
             words.append(f"peak GPU memory {units.binary(self.peak_gpu_memory_bytes)}")
         return ", ".join(words)
+
+
+KEYS = tuple(RunInPart.__annotations__)
+"""What a row has of a run, in its order."""
 
 
 @dataclass(frozen=True)
