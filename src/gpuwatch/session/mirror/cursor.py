@@ -53,17 +53,11 @@ class Cursor:
 
     def document(self) -> dict[str, JSON]:
         """As JSON."""
-        return {
-            "session": self.session,
-            "channels": self.channels,
-            "last": self.last,
-            "newest": self.newest,
-            "log": self.log,
-            "keyed": {
-                table: [[*key, digest] for key, digest in digests.items()]
-                for table, digests in self.keyed.items()
-            },
+        keyed = {
+            table: [[*key, digest] for key, digest in digests.items()]
+            for table, digests in self.keyed.items()
         }
+        return {**vars(self), "keyed": keyed}
 
 
 def parse(document: JSON) -> Cursor:
