@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import product
 
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.schema import SUFFIX
@@ -57,14 +58,12 @@ def _asked(part: Part) -> list[_Pair]:
     cases = list(part.workloads)
     if "batch_size" in part.sweep:
         cases.sort(key=lambda case: case.parameters.get("batch_size") or 0)
-    return [(case, environment) for case in cases for environment in part.environments]
+    return list(product(cases, part.environments))
 
 
 def _blocks(part: Part, blocks: int, rng: random.Random) -> list[list[_Pair]]:
     if part.compares_commands:
-        cells = [
-            (case, environment) for case in part.workloads for environment in part.environments
-        ]
+        cells = list(product(part.workloads, part.environments))
         return [[cells[at] for at in order] for order in _orders(len(cells), blocks, rng)]
     places = range(len(part.workloads))
     orders = [_orders(len(part.environments), blocks, rng) for _ in places]
