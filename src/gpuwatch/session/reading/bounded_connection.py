@@ -30,6 +30,7 @@ _PATIENCE_SECONDS = 10.0
 seconds on a busy disk."""
 _NO_TEXT = "it contains a name that is not valid text"
 """For an SQLite error message with a name that Python cannot decode."""
+_SIZED = (str, bytes)
 _NUMBERS = frozenset({int, float, type(None)})
 
 
@@ -62,31 +63,22 @@ class BoundedConnection(sqlite3.Connection):
             sqlite3.Error: SQLite failed, or the result is too large or takes too long.
         """
         self.effort.begin()
+        result: list[tuple[JSON, ...]] = []
+        size = 0
         try:
-            return self._found(sql, values, cut=cut, most=most)
+            # Closed at once: a statement that is not done keeps the file open.
+            with closing(self.execute(sql, tuple(values))) as cursor:
+                while size <= most and (piece := cursor.fetchmany(_PIECE)):
+                    result += piece
+                    if not _numbers(piece):
+                        texts = (each for row in piece for each in row if isinstance(each, _SIZED))
+                        size += sum(map(len, texts))
         except MemoryError:  # a damaged length made SQLite allocate too much
             raise sqlite3.DataError("a value does not fit into memory") from None
         except UnicodeDecodeError:
             raise sqlite3.DatabaseError(_NO_TEXT) from None
-
-    def _found(
-        self, sql: str, values: Sequence[object], *, cut: bool, most: int
-    ) -> list[tuple[JSON, ...]]:
-        result: list[tuple[JSON, ...]] = []
-        size = 0
-        # Closed at once: a statement that is not done keeps the file open.
-        with closing(self.execute(sql, tuple(values))) as cursor:
-            while piece := cursor.fetchmany(_PIECE):
-                result += piece
-                if _numbers(piece):
-                    continue
-                size += sum(
-                    len(value) for row in piece for value in row if isinstance(value, (str, bytes))
-                )
-                if size > most:
-                    if not cut:
-                        raise sqlite3.DataError("the rows of a table are too large")
-                    break
+        if size > most and not cut:
+            raise sqlite3.DataError("the rows of a table are too large")
         return result
 
 
