@@ -203,9 +203,9 @@ def summarise_from(
     # Of a phase that the hook never saw the time is in ``other``, not 0.
     unseen = mapping(run.get("unseen_phases"))
     seen = {name: took for name, took in described.phases.items() if took or name not in unseen}
-    described = replace(described, phases=seen)
     described = replace(
         described,
+        phases=seen,
         samples_per_second=None if doubt else described.samples_per_second,
         known_until_seconds=None if until is None else until / 1e9,
     )
