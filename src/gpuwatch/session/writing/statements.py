@@ -94,16 +94,8 @@ def phases_text(phases: Mapping[str, float], count: int, sampled: float) -> str 
 def rank(row: RankRow) -> Row:
     """A rank of the run: written once or replaced."""
     nodes = json.dumps(row.cpu_nodes) if row.cpu_nodes else None
-    return "INSERT OR REPLACE INTO rank VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (
-        row.rank,
-        row.local_rank,
-        row.world_size,
-        row.pid,
-        row.device,
-        nodes,
-        row.gpu_node,
-        row.sharded,
-    )
+    columns = {**vars(row), "cpu_nodes": nodes}
+    return "INSERT OR REPLACE INTO rank VALUES (?, ?, ?, ?, ?, ?, ?, ?)", tuple(columns.values())
 
 
 def log_line(n: int, t: int, stream: str, text: str) -> Row:
