@@ -153,14 +153,12 @@ def where(sides: Sides) -> list[Weighed]:
 
 def kernel_seconds(run: Run) -> float | None:
     """Seconds per step of all GPU kernels under the profiler; unknown for an import."""
-    profile = run.session.profile
-    return _a_step(run, None if profile is None else times_of(profile).kernels)
+    return _a_step(run, times_of(run.session.profile).kernels)
 
 
 def copy_seconds(run: Run) -> float | None:
     """Seconds per step of all copies from host to device under the profiler."""
-    profile = run.session.profile
-    return _a_step(run, None if profile is None else times_of(profile).copies_to_device)
+    return _a_step(run, times_of(run.session.profile).copies_to_device)
 
 
 def _a_step(run: Run, seconds: float | None) -> float | None:
