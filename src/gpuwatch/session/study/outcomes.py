@@ -43,10 +43,8 @@ def end_of(path: Path) -> End | None:
     """
     meta = read_meta(path)
     state = status(meta, path).state
-    if state is State.FINISHED:
-        return End.FINISHED
-    if state is State.STOPPED:
-        return End.STOPPED
+    if state in (State.FINISHED, State.STOPPED):
+        return End(state.value)
     if state not in (State.FAILED, State.KILLED):
         return None
     message = str(mapping(meta.get("error")).get("message"))
