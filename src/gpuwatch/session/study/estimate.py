@@ -55,9 +55,7 @@ class KnownTimes:
         """Seconds for runs of these cells with ``pauses`` pauses; ``None`` if one is unknown."""
         if any(cell not in self.runs for cell in cells) or (pauses and not self.pauses):
             return None
-        from statistics import (
-            median,
-        )  # imports decimal and fractions, which a recorder does not need
+        from statistics import median  # loads decimal and fractions, which no recorder needs
 
         rest = pauses * median(self.pauses) if pauses else 0.0
         return sum(median(self.runs[cell]) for cell in cells) + rest

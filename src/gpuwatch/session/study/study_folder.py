@@ -56,7 +56,8 @@ def create(out: Path, plan: Plan) -> Path:
             out.mkdir(parents=True, exist_ok=True)
         folder = _fresh(out, stem)
         named = replace(plan, study=folder.name)
-        write(folder, replace(named, signature=_signed(named)))
+        # A recording of the machine cannot be resumed.
+        write(folder, replace(named, signature=None if plan.of_machine else sign(named)))
         _flush(out)
     except OSError as error:
         raise StorageError(
@@ -64,11 +65,6 @@ def create(out: Path, plan: Plan) -> Path:
             f"choose another folder with --out, or {write_hint(out, error)}",
         ) from error
     return folder
-
-
-def _signed(plan: Plan) -> str | None:
-    """The signature of a plan that can be resumed; ``None`` for a recording of the machine."""
-    return None if plan.of_machine else sign(plan)
 
 
 def write(folder: Path, plan: Plan) -> None:
