@@ -254,10 +254,8 @@ def _cant_tell(baseline: Side, other: Side, verdict: Verdict, metric: str) -> st
     if verdict.reasons:
         texts.append(f"{capital('; '.join(verdict.reasons))}.")
     if (more := verdict.more_blocks) is not None:
-        size, unit = (
-            _change(verdict).partition(" (")[0],
-            "blocks" if verdict.paired else "runs of each",
-        )
+        size, _, _ = _change(verdict).partition(" (")
+        unit = "blocks" if verdict.paired else "runs of each"
         texts.append(
             f"If the difference really is about {size}, a new study of about {more} {unit} would "
             "show it (in 4 of 5)."

@@ -93,10 +93,8 @@ def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column]) -> Stat
     if first.kind == Kind.COUNTER.value:
         values = np.sum([_from_start(column.values) for column in columns], axis=0)
         if np.count_nonzero(~np.isnan(values)) < 2:
-            values, reason = (
-                np.array([]),
-                "a difference needs two samples, and the window has fewer",
-            )
+            values = np.array([])
+            reason = "a difference needs two samples, and the window has fewer"
     else:
         values = np.concatenate([column.values for column in columns])
     sampled = next((c for c in channels if c.sampled_as is not Method.UNAVAILABLE), first)
