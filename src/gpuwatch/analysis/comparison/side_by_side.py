@@ -113,7 +113,7 @@ _SHOWN_ELSEWHERE = frozenset({"gpuwatch.throughput", "hw.gpu.power.average"})
 own running mean follows some seconds late."""
 
 # Facts that differ between any two runs without meaning anything.
-_INCIDENTAL = frozenset({"gpu.unavailable", "gpu.hint", "gpu.mend", "host.boot.id"})
+_INCIDENTAL = frozenset({"gpu.unavailable", "gpu.hint", "host.boot.id"})
 _SHOWN_AS_ROWS = frozenset({"label", "kind", *(where.partition(".")[2] for *_, where, _ in _IMAGE)})
 
 

@@ -85,15 +85,16 @@ def roofline_of(
     if not points or points[0].method is Method.BOUND:
         reason, hint = no_point(program, rates)
         verdict = without_point(reason, hint, rates, ceilings.get(BANDWIDTH))
-        return Roofline(program.label, points, dict(ceilings), data_type, verdict, reason)
-    verdict = verdict_of(
-        points[0],
-        rates,
-        data_type,
-        ceilings.get(data_type or ""),
-        ceilings.get(BANDWIDTH),
-        missing=program.no_ceilings,
-    )
+    else:
+        reason = None
+        verdict = verdict_of(
+            points[0],
+            rates,
+            data_type,
+            ceilings.get(data_type or ""),
+            ceilings.get(BANDWIDTH),
+            missing=program.no_ceilings,
+        )
     return Roofline(
-        program.label, points, dict(ceilings), data_type, verdict, None, program.no_ceilings
+        program.label, points, dict(ceilings), data_type, verdict, reason, program.no_ceilings
     )

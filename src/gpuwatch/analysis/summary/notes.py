@@ -52,7 +52,7 @@ well below a thousand, for milliseconds."""
 def out_of_order(facts: Mapping[str, Mapping[str, JSON]]) -> list[str]:
     """Why no GPU was seen, and how to fix it, where the machine should have one."""
     host = mapping(facts.get("host"))
-    hint = host.get("gpu.hint", host.get("gpu.mend"))
+    hint = host.get("gpu.hint")
     return [f"{host.get('gpu.unavailable')}; {hint}"] if hint else []
 
 
