@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from gpuwatch.analysis.summary.failure import in_few_words
+from gpuwatch.analysis.summary.failure import cause_in, in_few_words
 from gpuwatch.session.reading.status import State, Status
 
 FAILED = Status(State.FAILED, "exit code 1", 1)
@@ -72,3 +72,35 @@ def test_a_run_that_could_not_be_started_says_so_and_a_good_one_nothing() -> Non
     assert in_few_words(never, "") == "could not be started: no such image"
     assert in_few_words(Status(State.FINISHED, "finished", 0), MEMORY) == ""
     assert in_few_words(Status(State.LOST, "the end was not seen", None), MEMORY) == ""
+
+
+TRACEBACK = "Traceback (most recent call last):"
+FRAME = '  File "train.py", line 3, in <module>'
+CHILD = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:"
+RULE = "=" * 60
+
+
+@pytest.mark.parametrize(
+    ("lines", "cause"),
+    [
+        ([TRACEBACK, FRAME, "RuntimeError: CUDA error: device-side assert triggered",
+          "CUDA kernel errors might be reported later.", "Compile with `TORCH_USE_CUDA_DSA`."],
+         "RuntimeError: CUDA error: device-side assert triggered"),
+        ([TRACEBACK, FRAME, "KeyError: 'x'", "", "During handling of it:", "",
+          TRACEBACK, FRAME, "app.Broken: no config"], "app.Broken: no config"),
+        ([TRACEBACK, FRAME, "RuntimeError: Error(s) in loading state_dict:", "    Missing key(s)"],
+         "RuntimeError: Error(s) in loading state_dict"),
+        ([TRACEBACK, FRAME, "OSError: Caught OSError in a worker.", f"Original {TRACEBACK}", FRAME,
+          "OSError: corrupt jpeg", ""], "OSError: corrupt jpeg"),
+        ([TRACEBACK, FRAME, "KeyboardInterrupt", "stopped: by the user"], "KeyboardInterrupt"),
+        ([f"[rank1]: {TRACEBACK}", f"[rank1]: {FRAME}", f"[rank0]: {TRACEBACK}",
+          "[rank1]: ValueError: rank one is broken", "[rank0]: OSError: connection closed",
+          TRACEBACK, FRAME, CHILD, RULE, "  exitcode : 1", RULE], "ValueError: rank one is broken"),
+        ([TRACEBACK, FRAME, CHILD, RULE, "  traceback : Signal 9 (SIGKILL)", RULE],
+         "traceback : Signal 9 (SIGKILL)"),
+        (["training failed: see log", "-----", ""], "training failed: see log"),
+        ([], ""),
+    ],
+)  # fmt: skip
+def test_its_reason_is_the_line_that_begins_the_exception(lines: list[str], cause: str) -> None:
+    assert cause_in(lines) == cause

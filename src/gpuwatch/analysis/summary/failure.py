@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 from gpuwatch.core.models import JSON, mapping, sequence
@@ -50,7 +50,10 @@ _OUT_OF_MEMORY = re.compile(
 _CLASS_PATH = re.compile(r"^(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*:)")
 _CLASS = re.compile(r"^[A-Z]\w*: ")
 _NEXT_SENTENCE = re.compile(r"\.\s+(?=[A-Z])")
-_LAST_LINES, _LAST_LOOKED_AT = 20, 1000
+_OF_RANK = re.compile(r"((?:\[\w+\]: ?)*)(.*)")
+_TRACEBACK, _OF_TORCHRUN = "Traceback (most recent call last):", "ChildFailedError"
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(?:: .*|:?$)")
+_LAST_LINES, _LAST_LOOKED_AT = 300, 1000
 """Lines of standard error searched for a reason, and log lines among which they are sought."""
 _SIGNALS = {
     "SIGABRT": "aborted",
@@ -66,7 +69,7 @@ _SIGNALS = {
 
 
 def reason_of(reader: SessionReader, meta: Mapping[str, JSON], status: Status) -> str:
-    """Why a run failed: the error it reported, else its last line on standard error."""
+    """Why a run failed: the error it reported, else :func:`cause_in` its standard error."""
     if status.state not in (State.FAILED, State.KILLED):
         return ""
     if reported := mapping(meta.get("error")).get("message"):
@@ -75,7 +78,25 @@ def reason_of(reader: SessionReader, meta: Mapping[str, JSON], status: Status) -
     lines = reader.log_lines(
         last + 1, _LAST_LINES, stream="stderr", upto=last, back=True, least=last - _LAST_LOOKED_AT
     )
-    return next((text for line in reversed(lines) if (text := clean(line.text).strip())), "")
+    return cause_in([clean(line.text).rstrip() for line in lines])
+
+
+def cause_in(lines: Sequence[str]) -> str:
+    """The line that begins the last exception, of torchrun's the one of the first rank that failed;
+    without a traceback the last line that is no mere rule."""
+    unfinished, raised = set[str](), list[tuple[str, str]]()
+    for rank, text in (each for line in lines for each in _OF_RANK.findall(line)):
+        if text.endswith(_TRACEBACK):
+            unfinished.add(rank)
+        elif rank in unfinished and _RAISED.match(text):
+            unfinished.remove(rank)
+            raised.append((rank, text.rstrip(":")))
+    own = [each for each in raised if _OF_TORCHRUN not in each[1]]
+    if len(own) < len(raised):
+        own = [each for each in own if each[0] == own[0][0]]
+    if own:
+        return own[-1][1]
+    return next((line.strip() for line in reversed(lines) if re.search(r"\w", line)), "")
 
 
 def failure_of(meta: Mapping[str, JSON], status: Status, reason: str) -> str:
@@ -88,7 +109,7 @@ def in_few_words(status: Status, reason: str, *, out_of_memory: bool = False) ->
     """Of a run that failed or was killed: ``CUDA out of memory (tried 20.00 GiB)``, ``exit code 1:
     ModuleNotFoundError: No module named 'x'``, ``segmentation fault (SIGSEGV)``; else empty.
 
-    ``reason`` is what it reported, or its last line on standard error; ``out_of_memory``: the
+    ``reason`` is that of :func:`reason_of`; ``out_of_memory``: the
     kernel ended it for want of memory.
     """
     if status.state not in (State.FAILED, State.KILLED):
