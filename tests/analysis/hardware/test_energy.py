@@ -103,6 +103,14 @@ def test_a_counter_that_is_dated_by_a_later_sample_gives_way_in_short_windows(
     assert ("energy counter (" in found.source) is (seconds > 20)
 
 
+def test_without_timed_steps_it_is_that_of_the_window_and_none_of_a_step() -> None:
+    power = [(n * SECOND, BUSY) for n in range(11)]
+    window = Window("whole run", 0, 10 * SECOND)
+    found = energy_of([_channel(POWER[1], power)], ["gpu0"], window, None, 64.0)
+    assert found.gpu.value == pytest.approx(BUSY * 10)
+    assert found.gpu_per_step.reason == found.gpu_per_sample.reason == "no timed step was sampled"
+
+
 def test_power_that_varies_makes_the_ends_less_certain(tmp_path: Path) -> None:
     """A window of ten seconds from 5 on; readings at 5 to 15, then at 5.5 to 14.5."""
     grown = np.cumsum([0.0, *(900.0 if n % 8 < 4 else 100.0 for n in range(63))]).tolist()

@@ -145,7 +145,8 @@ def test_a_file_that_is_no_session_tells_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (0, "about 10 s"),
+        (3.2, "under 10 s"),
+        (10, "about 10 s"),
         (44, "about 40 s"),
         (100, "about 2 min"),
         (3600, "about 60 min"),

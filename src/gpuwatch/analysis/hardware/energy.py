@@ -44,7 +44,7 @@ class Energy:
     """Energy in joules; unknown for windows under one second."""
 
     gpu: MeasuredValue
-    """All GPUs that the run used, over the timed steps."""
+    """All GPUs that the run used, over the window; the others are of the timed steps."""
     gpu_per_step: MeasuredValue
     gpu_per_sample: MeasuredValue
     cpu: MeasuredValue
@@ -69,13 +69,15 @@ def energy_of(
     """
     if not gpus:  # whatever is in doubt of the steps
         doubt = None
-    if short := _unfit(window, steps):
-        gpu = cpu = unknown("J", short)
-    else:
-        gpu = gpu_energy(samples, gpus, window, missing)
-        cpu = _cpu(samples, window)
+    gpu, cpu = gpu_energy(samples, gpus, window, missing), _cpu(samples, window)
+    if steps and window.seconds < SHORTEST:
+        length = units.milliseconds(window.seconds)
+        gpu = cpu = unknown("J", f"the timed steps took {length}: energy needs at least a second")
+    if not steps:
+        cpu = unknown("J", "no timed step was sampled")
+    own = gpu if steps else cpu
     return Energy(
-        gpu, _per_step(gpu, steps, doubt), _per_sample(gpu, batch, doubt),
+        gpu, _per_step(own, steps, doubt), _per_sample(own, batch, doubt),
         cpu, _per_step(cpu, steps, doubt), _per_sample(cpu, batch, doubt),
     )  # fmt: skip
 
@@ -90,15 +92,6 @@ def _per_sample(energy: MeasuredValue, batch: float | None, doubt: str | None) -
     if doubt:
         return unknown("J", doubt)
     return divided(energy, batch, "J", "the timed steps' samples", "the workload told no samples")
-
-
-def _unfit(window: Window, steps: int | None) -> str:
-    if not steps:
-        return "no timed step was sampled"
-    if window.seconds < SHORTEST:
-        length = units.milliseconds(window.seconds)
-        return f"the timed steps took {length}: energy needs at least a second"
-    return ""
 
 
 def with_energy(

@@ -136,7 +136,8 @@ def _energy(of: Efficiency) -> str:
     energy = of.energy
     if energy.gpu.value is not None:
         parts = [_per(energy.gpu_per_step, "a step"), _per(energy.gpu_per_sample, "a sample")]
-        text = f"{', '.join(part for part in parts if part)} {energy.gpu.method.value}"
+        told = ", ".join(filter(None, parts)) or units.quantity(energy.gpu.value, "J")
+        text = f"{told} {energy.gpu.method.value}"
         text += f", by {energy.gpu.source}"
     else:
         text = f"unavailable: {energy.gpu.reason}"

@@ -153,9 +153,11 @@ def _was_at(earlier: Timing, place: str | None) -> bool:
 
 
 def about(seconds: float) -> str:
-    """A rough time: ``about 40 s``, ``about 12 min``, ``about 2.5 h``."""
+    """A rough time: ``under 10 s``, ``about 40 s``, ``about 12 min``, ``about 2.5 h``."""
+    if seconds < 10:
+        return "under 10 s"
     if seconds < 95:
-        return f"about {max(10, round(seconds, -1)):.0f} s"
+        return f"about {round(seconds, -1):.0f} s"
     if seconds < 95 * 60:
         return f"about {seconds / 60:.0f} min"
     return f"about {seconds / 3600:.1f} h" if seconds < 36000 else f"about {seconds / 3600:.0f} h"
