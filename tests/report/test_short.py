@@ -62,7 +62,7 @@ def test_a_loss_that_is_no_number_is_told_first_and_once(
         file.execute("UPDATE step SET loss = ? WHERE n = (SELECT max(n) FROM step)", (nan,))
     assert main(["show", str(path)]) == 0
     told = capsys.readouterr().out
-    assert re.match(r"The loss is no finite number any more \(last told at step [\d,]+\)\.\n", told)
+    assert re.match(r"The loss is no finite number any more \(since step [\d,]+\)\.\n", told)
     assert told.count("no finite number") == 1
     result = read_study(tmp_path)
     assert "The loss is no finite number any more" in page(result, ())

@@ -96,10 +96,17 @@ def test_a_loss_that_diverged_is_told_as_that_and_the_one_before_is_not_shown(
     last = found.training.step.loss
     assert last.figure.value is None and last.at == 20
     assert last.figure.reason == "at step 20 it was not a finite number"
-    warning = "the loss is no finite number any more (last told at step 20)"
+    warning = "the loss is no finite number any more (since step 20)"
     assert warning in found.notes
     with SessionReader(tmp_path / "a.gpuwatch") as reader:
         assert listing(reader).failure == "the loss is no finite number"
+
+
+def test_it_is_told_since_which_step_no_loss_is_finite(tmp_path: Path) -> None:
+    few = {"event": "step", "count": 3, "loss": [math.nan, 2.0, math.inf], "step": 6}
+    more = [{"event": "step", "step": step, "loss": math.nan} for step in (7, 8)]
+    found = summary(tmp_path / "a.gpuwatch", steps=[*lines(loss=1.0)[:3], few, *more])
+    assert "the loss is no finite number any more (since step 6)" in found.notes
 
 
 def test_a_list_gives_its_last_value_and_a_warm_up_none(tmp_path: Path) -> None:

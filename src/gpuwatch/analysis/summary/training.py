@@ -62,6 +62,9 @@ class Training:
     """From the timed steps."""
     epoch: Reported
     """From the epoch lines."""
+    lost_at: int | None = None
+    """The step since which no loss is a finite number; ``None``: the newest is one, or none was
+    told."""
 
 
 def training_of(reader: SessionReader, reason: str | None, writers: str | None = None) -> Training:
@@ -83,6 +86,7 @@ def training_of(reader: SessionReader, reason: str | None, writers: str | None =
     return Training(
         Reported(**{key: _of_step(key, reported.get(key), reason or lacks[key]) for key in NAMES}),
         Reported(**{key: _of_epoch(key, epoch, ended) for key in NAMES}),
+        reader.loss_lost_at(),
     )
 
 
@@ -98,10 +102,9 @@ def notes(training: Training) -> Sequence[str]:
 
 def lost(training: Training) -> str:
     """That the newest loss was no finite number; empty: it was one, or none was told."""
-    last = training.step.loss
-    if last.at is None or last.figure.value is not None:
+    if training.lost_at is None:
         return ""
-    return f"the loss is no finite number any more (last told at step {last.at:,})"
+    return f"the loss is no finite number any more (since step {training.lost_at:,})"
 
 
 def _of_step(key: str, printed: tuple[int, float] | None, reason: str) -> LastFigure:

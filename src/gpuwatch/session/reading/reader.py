@@ -10,7 +10,8 @@ import sqlite3
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import accumulate
+from itertools import accumulate, count
+from math import isfinite
 from pathlib import Path
 
 from gpuwatch.core.errors import NotASession, StorageError
@@ -304,6 +305,22 @@ class SessionReader(Validated):
                 if values := floats(blob):
                     newest[key] = whole(step), values[-1]
         return newest
+
+    def loss_lost_at(self) -> int | None:
+        """The step since which no loss is finite, warm-up included, in as many lines; ``None`` if
+        the newest loss is finite, or there is none."""
+        since = None
+        for step, blob in self._rows(
+            "SELECT step, loss FROM step WHERE n > ? AND loss IS NOT NULL ORDER BY n DESC",
+            (self.last_step() - CHUNK,),
+            cut=True,
+            most_bytes=limits.OF_LINES,
+        ):
+            for at, loss in zip(count(whole(step), -1), reversed(floats(blob) or ())):
+                if isfinite(loss):
+                    return since
+                since = at
+        return since
 
     def some_steps(self) -> list[StepRow]:
         """All step lines, up to the limits on number and size."""
