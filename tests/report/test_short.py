@@ -76,7 +76,7 @@ def test_of_a_run_that_failed_its_output_is_named_and_of_another_not(
         path = tmp_path / f"{code}.gpuwatch"
         write(path, Script(meta=finished(code=code), alive=False))
         assert main(["show", str(path)]) == 0
-        named = f"its output: gpuwatch log {path}\n" in capsys.readouterr().out
+        named = f"full output: gpuwatch log {path}\n" in capsys.readouterr().out
         assert named is (code == 1)
 
 

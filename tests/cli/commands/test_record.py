@@ -323,10 +323,17 @@ def test_what_a_failed_program_said_is_told_and_kept(cli: Cli, tmp_path: Path) -
     )  # fmt: skip
     assert done.returncode == 1
     assert "ValueError: the loss is gone" in done.stderr
+    assert done.stderr.count("gpuwatch log ") == 1
     path = sessions(out)[0]
     assert cli.read("log", path, "--stream", "stdout").stdout == "fine so far\n"
     assert cli.read("log", path, "--tail", 1).stdout == "ValueError: the loss is gone\n"
     assert show(cli, path)["workload"]["name"] == "train.py"
+
+
+def test_what_several_runs_ended_with_is_told_once(cli: Cli, tmp_path: Path) -> None:
+    twice = ("--env", "bare", "--env", "bare", "--", "sh", "-c", "echo oh >&2; exit 3")
+    told = cli("--record", "--out", tmp_path / "out", *twice, code=1).stderr
+    assert told.count("  oh\n") == told.count("gpuwatch log ") == 1
 
 
 def test_a_study_recorded_elsewhere_is_found_again(cli: Cli, tmp_path: Path) -> None:

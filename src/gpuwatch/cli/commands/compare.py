@@ -26,6 +26,7 @@ from gpuwatch.core.text import to_paste
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.estimate import known_meta
+from gpuwatch.session.study.short_name import short_name
 
 if TYPE_CHECKING:
     from gpuwatch.analysis.results import StudyResult
@@ -80,11 +81,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if len(sessions) < 2:
         for path in sessions:
             SessionReader(path).close()  # raises if the file is not a session
-        alone = f"{' and '.join(dict.fromkeys(named))} is one session"
+        alone = f"{' and '.join(dict.fromkeys(arguments.session))} is one session"
         what = alone if sessions else "there is no session"
         raise UsageError(
             f"{what}; a comparison takes two or more",
-            f"its figures: {to_paste('show', sessions[0])}",
+            f"its figures: {to_paste('show', short_name(sessions[0]))}",
         )
     _refuse_copies(sessions)
     out: Path | None = arguments.out

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from gpuwatch.recorder.request import Request
 from gpuwatch.session.reading.reader import read_meta
 from gpuwatch.session.reading.status import State, status
 from gpuwatch.session.study.plan import Plan, read
+from gpuwatch.session.study.short_name import short_name
 from gpuwatch.session.study.study_folder import sessions_in
 
 if TYPE_CHECKING:
@@ -124,10 +125,11 @@ def start(request: Request, arguments: argparse.Namespace, *, echo: bool = False
             terminal.echo.wait(_ECHO_SECONDS)
         except subprocess.TimeoutExpired:  # its reader waits, or the end could not be written
             terminal.echo.terminate()
-            say(f"not all of its output was passed on: {to_paste('log', terminal.sessions[0])}")
-    for path in terminal.sessions:
-        if code is not ExitCode.DONE and _failed(path):
-            _last_words(path, told=terminal.echo is not None)
+            path = terminal.sessions[0]
+            say(f"not all of its output was passed on: {to_paste('log', short_name(path))}")
+    if code is not ExitCode.DONE:
+        failed = filter(_failed, terminal.sessions)
+        _last_words(failed, told=terminal.echo is not None, named=alone and not arguments.quiet)
     refused = alone and code in (ExitCode.USAGE, ExitCode.NOT_AVAILABLE)
     if not arguments.quiet and not refused and terminal.study is not None:
         print_summary(terminal.study, terminal.summary)
@@ -215,16 +217,23 @@ def _failed(path: Path) -> bool:
     return not good and started and exit_code_of(mapping(meta.get("error"))) is ExitCode.RUN_FAILED
 
 
-def _last_words(path: Path, *, told: bool) -> None:
-    """Print the last lines that a failed run wrote to stderr, if they are not ``told``."""
+def _last_words(failed: Iterable[Path], *, told: bool, named: bool) -> None:
+    """Print the last lines that runs wrote to stderr, if they are not ``told``, and where the rest
+    is, if it is not ``named`` later; what several ended with only once."""
     from gpuwatch.cli.commands.log import read
 
-    lines = deque(read(path, "stderr"), maxlen=_LAST_WORDS)
-    for line in lines if not told else ():
-        print(f"  {line}", file=sys.stderr)
-    if any(_READ_ONLY in line for line in lines):
-        say("containers see your folder read-only; mount=.:rw in --env makes it writable")
-    say(f"full output: {to_paste('log', path)}")
+    seen: list[deque[str]] = []
+    for path in failed:
+        lines = deque(read(path, "stderr"), maxlen=_LAST_WORDS)
+        if lines in seen:
+            continue
+        seen.append(lines)
+        for line in lines if not told else ():
+            print(f"  {line}", file=sys.stderr)
+        if any(_READ_ONLY in line for line in lines):
+            say("containers see your folder read-only; mount=.:rw in --env makes it writable")
+        if not named:
+            say(f"full output: {to_paste('log', short_name(path))}")
 
 
 def report_orphans() -> None:
@@ -288,11 +297,13 @@ def print_summary(folder: Path, summary: str = "") -> None:
     plan = read(folder)
     sessions = sessions_in(folder)
     if len(sessions) == 1:
+        name = short_name(sessions[0])
         ended = status(read_meta(sessions[0]), sessions[0]).state
         if ended not in (State.FINISHED, State.STOPPED):
-            say(f"its output: {to_paste('log', sessions[0])}")
-        say(f"all figures: {to_paste('show --all', sessions[0])}")
+            say(f"full output: {to_paste('log', name)}")
+        say(f"all figures: {to_paste('show --all', name)}")
     elif plan is not None and any(part.blocks for part in plan.parts):
-        say(f"why: {to_paste('compare', folder)}; to send: {shell(folder / 'summary.html')}")
+        why = to_paste("compare", short_name(folder))
+        say(f"why: {why}; to send: {shell(folder / 'summary.html')}")
     elif sessions:
-        say(f"all figures: {to_paste('compare', folder)}")
+        say(f"all figures: {to_paste('compare', short_name(folder))}")

@@ -15,7 +15,6 @@ from gpuwatch.cli import output_file
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.json_schema import JSON_SCHEMA
-from gpuwatch.core.text import to_paste
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +43,7 @@ def render(paths: list[Path], form: str) -> str:
     from gpuwatch.analysis.study.read import read_sessions
     from gpuwatch.analysis.summary.summary import summarise
     from gpuwatch.report import json
+    from gpuwatch.report.document.efficiency import hint_of
     from gpuwatch.report.document.reasons import middle_runs
     from gpuwatch.report.roofline import svg
     from gpuwatch.report.roofline import text as roofline_text
@@ -62,8 +62,8 @@ def render(paths: list[Path], form: str) -> str:
             session = summarise(reader)
             roofline = session.efficiency.roofline
             if (hint := roofline.verdict.hint) and len(paths) == 1:
-                hint = hint.replace("gpuwatch kernels SESSION", to_paste("kernels", path))
-                roofline = replace(roofline, verdict=replace(roofline.verdict, hint=hint))
+                verdict = replace(roofline.verdict, hint=hint_of(session, hint))
+                roofline = replace(roofline, verdict=verdict)
             rooflines.append(roofline)
             if session.generation is not None:
                 rooflines += session.generation.rooflines

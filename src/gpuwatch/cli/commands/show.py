@@ -38,6 +38,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     from gpuwatch.report import csv, json, markdown, text
     from gpuwatch.report.document.sessions import document, short
     from gpuwatch.session.reading.reader import SessionReader
+    from gpuwatch.session.study.short_name import short_name
 
     with SessionReader(path) as reader:
         read = read_from(reader)
@@ -55,9 +56,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     whole = arguments.all or summary.workload.get("kind") == "import"
     if arguments.format == "table" and not whole:
         first = text.as_text(short(read, given, paid, cost), *look)
-        # What is the last one may be another when the hint is pasted.
-        again = summary.id[:8] if arguments.session == "last" else arguments.session
-        printed = "" if sound(summary) else f"its output: {to_paste('log', again)}\n"
+        again = short_name(path)
+        printed = "" if sound(summary) else f"full output: {to_paste('log', again)}\n"
         sys.stdout.write(f"{first}\n{printed}all figures: {to_paste('show --all', again)}\n")
         return 0
     compared = compare([summary])

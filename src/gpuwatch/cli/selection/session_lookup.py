@@ -17,6 +17,7 @@ from gpuwatch.session.study.label import Label
 from gpuwatch.session.study.labels import read
 from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.plan import read as read_plan
+from gpuwatch.session.study.short_name import short_name
 
 _MOST = 12
 """Sessions that an error lists at most."""
@@ -111,7 +112,7 @@ def session(text: str) -> Path:
     _check_one(text, sessions_)
     raise UsageError(
         f"{text} holds {len(sessions_)} sessions",
-        f"{to_paste('compare', text)}, or name one: {sessions_[0]}",
+        f"{to_paste('compare', text)}, or name one: {short_name(sessions_[0])}",
     )
 
 

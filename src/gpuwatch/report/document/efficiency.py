@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from gpuwatch.analysis.hardware.bound import OVER, UNKNOWN
 from gpuwatch.analysis.hardware.ceilings import MEASURED, Ceiling
@@ -19,7 +20,8 @@ from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.text import shell
+from gpuwatch.core.text import to_paste
+from gpuwatch.session.study.short_name import short_name
 
 _ALIKE = 0.01
 """Relative difference below which two peaks are told as one."""
@@ -52,7 +54,8 @@ def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
 
 def hint_of(session: Summary, text: str) -> str:
     """``text`` with the session in its commands."""
-    return text.replace("kernels SESSION", f"kernels {shell(session.path)}")
+    name = short_name(Path(session.path))
+    return text.replace("gpuwatch kernels SESSION", to_paste("kernels", name))
 
 
 def headline(session: Summary) -> str:
