@@ -118,6 +118,19 @@ def test_clocks_that_were_held_down_are_told_with_share_of_time_and_mean(tmp_pat
     )
 
 
+def test_power_that_holds_the_clocks_down_is_the_bound_of_a_run_below_both(tmp_path: Path) -> None:
+    gauges = {
+        **HELD,
+        ("gpu0", "hw.gpu.power"): 350.0,
+        ("gpu0", "hw.gpu.utilization"): 1.0,
+        ("gpu0", "hw.gpu.memory.bandwidth"): 1e11,
+    }
+    found = summary(tmp_path / "a.gpuwatch", gauges=gauges, count=at(1e13)).efficiency
+    verdict = found.roofline.verdict
+    assert verdict.bound == "power"
+    assert verdict.text.startswith("power-limited: 350 W, clocks held down all the time; neither")
+
+
 def test_one_glimpse_of_clocks_that_are_held_down_is_no_warning(tmp_path: Path) -> None:
     power = [0.0] * 25 + [1.0] + [0.0] * 100
     gauges = {**HELD, ("gpu0", "hw.gpu.throttle.power"): power}

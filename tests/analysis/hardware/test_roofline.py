@@ -92,6 +92,12 @@ def test_far_below_both_without_idle_time_is_not_called_host_bound() -> None:
     assert "is full, clocks held down 87 %: its kernels" in often.text
     seldom = of(SHEETS, **rates, clocks=Clocks(0.2, 1.87e9, 1.98e9, None)).verdict
     assert seldom.text == f"{inefficient.text}; the clocks were held down 20 % of the time"
+    clocks = Clocks(1.0, 1.87e9, 1.98e9, None, by_power=1.0, power=697.2, power_limit=700.0)
+    limited = of(SHEETS, **rates, clocks=clocks).verdict
+    assert limited.bound == "power" and limited.text == (
+        "power-limited: 697 of 700 W, clocks held down all the time; neither compute (12 %) nor "
+        "bandwidth (38 %) is full"
+    )
     small = of(flop=1e12, measured_bytes=1e10, busy=0.99, sm_activity=0.1).verdict
     assert small.bound == "neither" and "its kernels do not fill the GPU" in small.text
     assert "the idle time is unknown" in of(flop=1e12, measured_bytes=1e10).verdict.text

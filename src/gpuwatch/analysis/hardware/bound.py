@@ -13,6 +13,7 @@ Two shares decide, that of the compute ceiling and that of the bandwidth:
 - Algorithmic bytes over ``OVER`` times the bandwidth never reached memory: caches served them, and
   they show no bound. Five per cent allow for the error of a measured ceiling.
 - A counted rate over the arithmetic peak is impossible, and shows no bound either.
+- Without such a cause, power that holds the clocks down for ``NEAR`` of the time is the bound.
 - Clocks held down by power or temperature lower the compute ceiling: if it is a peak, the share of
   the peak at the actual clock decides.
 - Any other rate over ``OVER`` times a measured ceiling means that the ceiling was measured too low;
@@ -34,7 +35,8 @@ FULL = 0.8
 _APART = 0.005
 """Least difference of two shares that are both told."""
 
-MEMORY, COMPUTE, HOST, NEITHER, UNKNOWN = "memory", "compute", "host", "neither", "unknown"
+MEMORY, COMPUTE, HOST, POWER = "memory", "compute", "host", "power"
+NEITHER, UNKNOWN = "neither", "unknown"
 _BY = {ALGORITHMIC: " by algorithmic bytes", MEASURED: "", EXECUTED: " by ncu's bytes"}
 
 
@@ -43,8 +45,8 @@ class Verdict:
     """What a run is bound by."""
 
     bound: str
-    """``memory``, ``compute``, ``host`` (launch- or host-bound), ``neither`` (below both,
-    without idle time that explains it) or ``unknown``."""
+    """``memory``, ``compute``, ``host`` (launch- or host-bound), ``power``, ``neither`` (below
+    both, without idle time that explains it) or ``unknown``."""
     text: str
     """One sentence with its figures. A share of which it says nothing else is one of the data
     sheet's dense peak of the run's data type, or of its bandwidth, by measured bytes."""
@@ -81,10 +83,7 @@ def verdict_of(
     ]
     held = ""
     if rates.clocks is not None:
-        share = units.percent(rates.clocks.held)
-        held = (
-            f"; the clocks were held down {'all' if share == '100 %' else f'{share} of'} the time"
-        )
+        held = f"; the clocks were held down {_of_time(rates.clocks.held)}"
     shares = ", ".join(filter(None, parts)) + (held if any(parts) else "")
     limit = rates.limit
     if limit is not None and rates.flop is not None and is_over(limit, rates.flop):
@@ -225,11 +224,22 @@ def _unknown_ceilings(
 def _below(unused: str, held: str, rates: Rates) -> Verdict:
     if causes := _idle_causes(rates, IDLE, idle=idle_of(rates)):
         return _by_host(rates, IDLE, f"{causes}; {unused}{held}")
+    if rates.clocks is not None and rates.clocks.by_power >= NEAR:
+        power, limit = rates.clocks.power, rates.clocks.power_limit
+        limits = "" if limit is None else f" of {limit:.0f}"
+        watts = "" if power is None else f"{power:.0f}{limits} W, "
+        text = f"power-limited: {watts}clocks held down {_of_time(rates.clocks.by_power)}; {unused}"
+        return Verdict(POWER, text, rates.kernels)
     if rates.clocks is not None and rates.clocks.held >= NEAR:  # said where it is not cut off
         share = units.percent(rates.clocks.held)
         unused, held = f"{unused}, clocks held down {share}".removesuffix(" 100 %"), ""
     text = f"{unused}: {_no_idle_cause(rates)}{held}"
     return Verdict(NEITHER, text, rates.kernels)
+
+
+def _of_time(share: float) -> str:
+    text = units.percent(share)
+    return "all the time" if text == "100 %" else f"{text} of the time"
 
 
 def _idle_causes(rates: Rates, least: float, *, idle: float | None = None) -> str:

@@ -39,6 +39,12 @@ class Clocks:
     """Hz: mean maximum clock of the same GPUs."""
     share: float | None
     """Mean clock over maximum where all GPUs were held down, 0 to 1; else ``None``."""
+    by_power: float = 0.0
+    """As ``held``, by power alone."""
+    power: float | None = None
+    """Mean power of the GPUs that were held down, in watts."""
+    power_limit: float | None = None
+    """Their mean limit."""
 
 
 def limit_of(gpus: Sequence[DeviceRow], data_type: str | None) -> Ceiling | None:
@@ -169,12 +175,16 @@ def clocks_of(gpus: Sequence[DeviceRow], means: Means) -> Clocks | None:
     For several GPUs: the largest share of time, and the mean clock of those held down.
     """
     held, now, most = [], [], []
+    by_power, watts, limits = list[float](), list[float | None](), list[float | None]()
     for gpu in gpus:
         of_gpu = means.get(gpu.id, {})
         share = max((of_gpu.get(metric, 0.0) for metric, _ in _CAUSES), default=0.0)
         if share < HELD:
             continue
         held.append(share)
+        by_power.append(of_gpu.get("hw.gpu.throttle.power", 0.0))
+        watts.append(of_gpu.get("hw.gpu.power"))
+        limits.append(number(gpu.attributes.get("power.limit")))
         clock = of_gpu.get("hw.gpu.clock.sm")
         maximum = number(gpu.attributes.get("clock.sm.max"))
         if clock and maximum and maximum > 0:
@@ -188,7 +198,15 @@ def clocks_of(gpus: Sequence[DeviceRow], means: Means) -> Clocks | None:
         sum(now) / len(now) if now else None,
         sum(most) / len(most) if most else None,
         min(1.0, sum(now) / sum(most)) if all_held else None,
+        max(by_power),
+        _mean(watts),
+        _mean(limits),
     )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if len(known) == len(values) else None
 
 
 def held_down(gpus: Sequence[DeviceRow], means: Means) -> Finding | None:
