@@ -181,7 +181,8 @@ def test_stop_ends_a_detached_run_and_sessions_lists_it(cli: Cli, tmp_path: Path
 
 
 def test_the_time_limit_stops_the_workload(cli: Cli, tmp_path: Path) -> None:
-    cli("--record", "--duration", "1s", "--out", tmp_path / "out", "--", "sleep", "300")
+    limited = ("--record", "--duration", "1s", "--out", tmp_path / "out", "--", "sleep", "300")
+    assert "the run of bare was stopped (--duration 1s)" in cli(*limited).stdout
     found = show(cli, sessions(tmp_path / "out")[0])
     assert found["session"]["status"] == "stopped"
     assert "--duration" in found["session"]["status_text"]

@@ -189,9 +189,10 @@ _WAYS = {
 def _way(run: Run) -> tuple[str, str]:
     """Why a run has no value, in the words for one run and for several."""
     status = run.session.status
-    if status.state in _WAYS and not ended_as_asked(run.session):
+    timed = run.steady.count or run.session.steps.median_seconds is not None
+    if status.state in _WAYS and not (timed and ended_as_asked(run.session)):
         return _WAYS[status.state]
-    if run.steady.count or run.session.steps.median_seconds is not None:
+    if timed:
         return "never became steady", "never became steady"
     return "has no time", "have no time"
 

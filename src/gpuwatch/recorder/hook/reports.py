@@ -26,11 +26,7 @@ PATIENCE_NS = 60_000_000_000
 that loaded the hook."""
 _LARGEST = 2**31
 _MOST_NODES = 64
-_NO_TORCH = (
-    "no Python program of the run imported torch with the hook in place: it runs without torch, "
-    "Python was started with -S, -E or -I, or a launcher put another PYTHONPATH or sitecustomize "
-    "before the hook's"
-)
+_NO_TORCH = "no Python program of the run imported torch with the hook in place"
 _NO_STEPS = (
     "torch was imported, but no optimizer took a step, and no call of a model under "
     "torch.no_grad() or torch.inference_mode() was seen"
