@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from gpuwatch.core import units
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, Environment, Problem
@@ -200,10 +201,12 @@ def _machine(report: Report) -> list[str]:
     lines = []
     if report.gpu_reason is not None:
         lines += _problem("GPU", report.gpu_reason)
-    for gpu in report.gpus:
-        known = [gpu.name, units.binary(gpu.memory_bytes), f"driver {report.driver or '?'}"]
-        known += [f"compute capability {gpu.capability}"] if gpu.capability else []
-        lines += _wrapped(f"GPU: {gpu.id} {', '.join(known)}")
+    alike = grouped(((gpu.name, gpu.memory_bytes, gpu.capability), gpu.id) for gpu in report.gpus)
+    for (name, size, capability), ids in alike.items():
+        known = [name, units.binary(size), f"driver {report.driver or '?'}"]
+        known += [f"compute capability {capability}"] if capability else []
+        several = f": {len(ids)} x" if len(ids) > 1 else ""
+        lines += _wrapped(f"GPU: {', '.join(ids)}{several} {', '.join(known)}")
     lines += _counters(report)
     python = report.python
     version = f"Python {python.version}" if python.version else "no Python that runs"
@@ -225,12 +228,8 @@ def _machine(report: Report) -> list[str]:
 def _counters(report: Report) -> list[str]:
     """What is measured on each GPU, and what would measure more; equal GPUs share a line."""
     lines: list[str] = []
-    by: dict[str | Problem, list[str]] = {}
-    for gpu in report.gpus:
-        answer = gpu.bandwidth_by or gpu.bandwidth
-        if answer is not None:
-            by.setdefault(answer, []).append(gpu.id)
-    for answer, ids in by.items():
+    answers = ((gpu.bandwidth_by or gpu.bandwidth, gpu.id) for gpu in report.gpus)
+    for answer, ids in grouped(each for each in answers if each[0] is not None).items():
         name = f"memory bandwidth of {', '.join(ids)}"
         if isinstance(answer, Problem):
             lines += _problem(f"{name}: not measured", answer)

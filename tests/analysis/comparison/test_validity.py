@@ -268,9 +268,9 @@ def test_other_commands_are_other_work(tmp_path: Path) -> None:
         return {"extra": {"workload": of}, "parameters": {}}
 
     assert reasons(
-        tmp_path, command("python", "train.py", "--big"), command("python", "train.py")
+        tmp_path, command("python", "train.py", "a b"), command("python", "train.py")
     ) == (
-        "different command: python train.py --big against python train.py "
+        "different command: python train.py 'a b' against python train.py "
         "(--across-commands compares them)",
     )
 

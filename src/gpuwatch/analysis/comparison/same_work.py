@@ -10,7 +10,7 @@ from gpuwatch.analysis.summary.identity import parameter_text, training, unknown
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.models import JSON, mapping, number
-from gpuwatch.core.text import clean
+from gpuwatch.core.text import clean, shell
 from gpuwatch.session.reading.status import State
 
 _MOST = 3
@@ -252,7 +252,8 @@ def _command(session: Summary) -> str | None:
     if not isinstance(arguments, list):
         return None
     files = dict(_recorded(session))  # a checkout in another folder is the same program
-    return " ".join(PurePath(each).name if each in files else each for each in map(str, arguments))
+    words = (PurePath(each).name if each in files else each for each in map(str, arguments))
+    return " ".join(map(shell, words))
 
 
 def _data(session: Summary) -> str | None:
