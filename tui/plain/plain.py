@@ -30,6 +30,7 @@ from gpuwatch.core.units import (
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.reading.status import State
+from gpuwatch.session.study.estimate import about
 from gpuwatch.session.study.progress import recorder_alive, tally
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.feed import DevicesNow, Feed
@@ -73,12 +74,12 @@ def status_line(snapshot: Snapshot) -> str:
 
 
 def title_line(snapshot: Snapshot) -> str:
-    """Workload, environment, and number of the run in its study."""
+    """Workload, environment, and place of the run in its study."""
     if snapshot.machine_only:
         return "this machine"
     where = f" in {clean(snapshot.environment)}" if snapshot.environment else ""
     place = snapshot.place
-    run = "" if place is None else f", run {place.number} of {place.total}"
+    run = "" if place is None else f", {place.words}"
     return f"{clean(snapshot.name)}{where}{run}"
 
 
@@ -280,7 +281,9 @@ def _follow_run(path: Path, interval: float, say: Say) -> Snapshot | None:
             with SessionReader(path) as reader:
                 snapshot = _whole(reader)
         if before is None:
-            say(title_line(snapshot))
+            place = snapshot.place
+            left = None if place is None else place.seconds_left
+            say(f"{title_line(snapshot)}{'' if left is None else f'; {about(left)} left'}")
         for line in warning_lines(snapshot.alerts, before.alerts if before else ()):
             say(line)
         ended = not snapshot.status.live

@@ -191,8 +191,9 @@ class StudyRun:
         pause = None if self._before is None else time.time() - self._before.end
         left = seconds_to_go(to_come, self._timings, pause)
         tail = "" if left is None else f"; {about(left)} left"
-        where, name = place_words(self._plan, run), self._labels[run.index - 1]
-        self._observer.next_run(f"{where}: {name}{tail}")
+        blocks = self._plan.parts[run.part].blocks
+        where = place_words(run.index, len(self._plan.runs), run.block, blocks)
+        self._observer.next_run(f"{where}: {self._labels[run.index - 1]}{tail}")
 
     def _end(self) -> None:
         """After the last run or a stop: note the runs without a turn, write the summary."""

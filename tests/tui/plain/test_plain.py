@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -223,13 +224,14 @@ def test_the_interval_of_a_run_is_also_that_of_its_lines(
 def test_all_runs_of_a_study_are_told_one_after_the_other(
     started: Callable[..., subprocess.Popen[str]],
 ) -> None:
-    twice = ("--env", "bare", "--env", "bare")
-    process = started("run", "--plain", *twice, "--", *STEPS, "10", "0.05")
+    study = ("--env", "bare", "--env", "bare", "--blocks", "1", "--cool-down", "0")
+    process = started("run", "--plain", *study, "--", *STEPS, "40", "0.05")
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert "steps.py in bare#1, run 1 of 2" in out
-    assert out.count("run 2 of 2") == 1 and "steps.py in bare#2, run 2 of 2" in out
-    assert "2 runs: 2 finished" in out
+    first, *_, last = re.findall(r"^steps.py in bare#[12], (run .*)", out, re.MULTILINE)
+    assert first == "run 1 of 4 (warm-up block)"
+    assert last == "run 4 of 4 (block 1 of 1); under 10 s left"
+    assert out.count(", run ") == 4 and "4 runs: 4 finished" in out
 
 
 def test_ctrl_c_leaves_the_run_going_and_says_how_to_come_back(

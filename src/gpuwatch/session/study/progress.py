@@ -45,6 +45,10 @@ class StudyPosition:
     """Until the end of the study's last run, estimated from its earlier runs; ``None``: not known,
     or nothing is running."""
 
+    @property
+    def words(self) -> str:
+        return place_words(self.number, self.total, self.block, self.blocks)
+
 
 @dataclass(frozen=True)
 class Following:
@@ -83,13 +87,12 @@ def place(path: Path) -> StudyPosition | None:
     )
 
 
-def place_words(plan: Plan, run: PlannedRun) -> str:
+def place_words(number: int, total: int, block: int | None, blocks: int | None) -> str:
     """``run 5 of 24 (block 1 of 7)``."""
-    words = f"run {run.index} of {len(plan.runs)}"
-    if run.block is None:
+    words = f"run {number} of {total}"
+    if block is None:
         return words
-    block = f"block {run.block} of {plan.parts[run.part].blocks}"
-    return f"{words} ({'warm-up block' if run.block == WARM_UP else block})"
+    return f"{words} ({'warm-up block' if block == WARM_UP else f'block {block} of {blocks}'})"
 
 
 def seconds_to_go(
