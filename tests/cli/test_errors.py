@@ -63,6 +63,7 @@ def one_line(text: str) -> str:
         (["run", "--set", "A=1,2", "true"], "to set a variable: --env bare,set=VAR=VALUE"),
         (["run", "--price", "3", "--", "true"], "gpuwatch show last --price EUR"),
         (["show", "--steps"], "see `gpuwatch show --help`"),
+        (["show", "a", "b"], "several sessions: gpuwatch compare A B"),
         (["ls"], "did you mean sessions?"),
         (["list"], "did you mean sessions?"),
         (["diff", "a", "b"], "did you mean compare?"),

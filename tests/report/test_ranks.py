@@ -48,6 +48,7 @@ def test_show_has_a_table_of_the_ranks_and_who_is_slower(tmp_path: Path) -> None
     assert "rank 1 is slower than rank 0: own time +12 %" in text
     assert re.search(r"token throughput, tokens/s +643,5\d\d ", text)
     assert re.search(r"imbalance +12 %", text)
+    assert " HBM3; 2 ranks; " in " ".join(text.split())
 
 
 def test_show_says_so_if_no_rank_stands_out_and_has_no_unknown_columns(tmp_path: Path) -> None:

@@ -66,6 +66,8 @@ class Parser(argparse.ArgumentParser):
                     hint = f"did you mean {close[0]}?"
             if "--env" in known:
                 hint = _INSTEAD.get(message.split()[2].partition("=")[0], hint)
+            if self.prog.endswith(" show") and not message.split()[2].startswith("-"):
+                hint = "several sessions: gpuwatch compare A B"
         if message.startswith("unrecognized arguments: --record") and self.prog.endswith(" run"):
             hint = "without a screen: gpuwatch --record WORKLOAD"
         if message.endswith("given twice"):

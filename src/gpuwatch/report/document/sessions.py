@@ -301,7 +301,8 @@ def _how(session: Summary) -> str:
     """When, where and by what a session was recorded."""
     gpus = [f"{gpu.id} {gpu.name}" for gpu in used_gpus(session)]
     device = ", ".join(gpus or device_names(session))
-    parts = (started(session), device, _what(session), session.path)
+    ranks = "" if session.ranks is None else f"{len(session.ranks.figures)} ranks"
+    parts = (started(session), device, ranks, _what(session), session.path)
     return clean("; ".join(filter(None, parts)), 600)
 
 
