@@ -117,6 +117,20 @@ def test_an_invalid_contrast_has_no_change_anywhere(result: StudyResult) -> None
     assert median.split()[3:] == ["502", "ms", "503", "ms", "518", "ms", "+3.1", "%"]
 
 
+def test_values_that_give_another_change_than_the_verdict_say_theirs(result: StudyResult) -> None:
+    question = result.questions[0]
+    first, *others = question.contrasts
+    assert first.verdict.change and question.metric == "step time"
+    for estimate, there in ((first.verdict.change.estimate, False), (0.5, True)):
+        moved = replace(first.verdict.change, estimate=estimate, low=0.4, high=0.6)
+        verdict = replace(first.verdict, change=moved, estimate=estimate)
+        contrasts = (replace(first, verdict=verdict), *others)
+        table, _ = table_of(question.cells, contrasts, question.metric, paired=True)
+        text = terminal(replace(result, questions=(replace(question, table=table),)))
+        assert ("as measured: with the effect of the order" in text) is there
+        assert ("as measured +" in text) is there
+
+
 def test_a_study_with_two_cases_says_which_is_meant(two_cases: StudyResult) -> None:
     text = terminal(two_cases)
     assert text.startswith("resnet50:\n") and "\nmnist-cnn:\n" in text

@@ -289,6 +289,9 @@ class TableRow:
     changes: tuple[Interval | None, ...] = ()
     """Mean change against the baseline within the blocks; ``None`` without three pairs, where the
     pairs all have the same ratio, or where the ratio is ``None``."""
+    measured: tuple[float | None, ...] = ()
+    """The ratio of the values, where a change without the effect of the order is another one by
+    more than the margin."""
 
     def bound(self, at: int) -> str | None:
         """``at most`` or ``at least`` if a value is a bound."""

@@ -170,12 +170,23 @@ def _judged(row: TableRow, verdicts: Mapping[int, Verdict]) -> TableRow:
     """The row of a value that the verdicts are about, with their changes, and estimates as
     ratios."""
     changes = {at: of.change for at, of in verdicts.items() if of.paired}
+    moved = {
+        at: abs(math.log((row.ratios[at] or math.nan) / (1 + change.estimate)))
+        > math.log1p(verdicts[at].margin)
+        for at, change in changes.items()
+        if change is not None
+    }
     estimates = {at: of.estimate for at, of in verdicts.items()}
     ratios = tuple(
         ratio if (estimate := estimates.get(at)) is None else 1 + estimate
         for at, ratio in enumerate(row.ratios)
     )
-    return replace(row, ratios=ratios, changes=tuple(map(changes.get, range(len(ratios)))))
+    return replace(
+        row,
+        ratios=ratios,
+        changes=tuple(map(changes.get, range(len(ratios)))),
+        measured=tuple(each if moved.get(at) else None for at, each in enumerate(row.ratios)),
+    )
 
 
 def _paid(cells: Sequence[Cell], all_steps: TableRow) -> TableRow:
@@ -191,8 +202,11 @@ def _paid(cells: Sequence[Cell], all_steps: TableRow) -> TableRow:
     ]
     changes = tuple(None if change is None else inverse(change) for change in all_steps.changes)
     row = _made(("steps", PAID, "{sample}/s"), values, all_steps.runs, {}, lambda *_: None, changes)
-    ratios = tuple(1 / ratio if ratio else None for ratio in all_steps.ratios)
-    return replace(row, ratios=ratios)
+    ratios, measured = (
+        tuple(1 / ratio if ratio else None for ratio in of)
+        for of in (all_steps.ratios, all_steps.measured)
+    )
+    return replace(row, ratios=ratios, measured=measured)
 
 
 _Over = Callable[[_Value, _Value], float | None]

@@ -104,6 +104,11 @@ def change_legend(rows: Sequence[ComparisonRow | TableRow], baseline: int) -> li
         told = [
             f"changes are means within blocks{', of shares as factors' * shares}, with 95 % "
             "intervals; of what is judged they are the verdict's",
+            *(
+                ["as measured: with the effect of the order in a block, which a verdict leaves out"]
+                if any(isinstance(row, TableRow) and any(row.measured) for row in rows)
+                else []
+            ),
             "of twenty quantities that do not differ one interval excludes zero by chance",
         ]
     if False in changes:
@@ -327,6 +332,8 @@ def _cell(
     if isinstance(row, TableRow) and not (brief and any(row.changes or ())):
         lines.append(breakable(_span(row, at, text)))
     lines.append(ends)
+    if isinstance(row, TableRow) and row.measured and row.measured[at]:
+        lines.append(f"as measured {_against(row.measured[at], value, row.unit)}")
     if isinstance(row, TableRow) and row.known and 0 < row.known[at] < row.runs[at]:
         lines.append(f"{row.known[at]} of {row.runs[at]} runs")
     return "\n".join(filter(None, lines))
