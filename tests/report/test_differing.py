@@ -140,11 +140,16 @@ def test_an_outlier_is_told_before_the_result_is_believed(result: StudyResult) -
     first, *others = question.cells
     (warm_up, run, *runs) = first.runs
     marked = replace(first, runs=(warm_up, replace(run, outlier=True), *runs))
-    doubted = replace(result, questions=(replace(question, cells=(marked, *others)),))
+    doubted = replace(
+        result,
+        questions=(replace(question, cells=(marked, *others)),),
+        notes=tuple(f"odd {at}" for at in range(9)),
+    )
     told = f"in block {run.block} is an outlier, and kept"
     for of, there in ((result, False), (doubted, True)):
         text = " ".join(as_text(verdict_first(of, ""), 100).split())
         assert (told in text.partition("before you believe it")[2]) == there
+    assert told in text.partition("more notes")[0], "that there are more of them is said last"
 
 
 def test_what_is_judged_is_not_called_worse_where_the_verdict_cannot_tell() -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.results import Cell, Difference, Kind, StudyResult
+from gpuwatch.analysis.results import Cell, Difference, Kind, StudyResult, Verdict
+from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.study.table import table_of
 from gpuwatch.core.models import Problem
+from gpuwatch.report.document.blocks import Change, Document, Intervals
 from gpuwatch.report.document.study import verdict_first
 from gpuwatch.report.markdown import as_markdown
 from gpuwatch.report.text import as_text, terminal
@@ -304,3 +306,16 @@ def test_many_single_runs_stay_within_the_terminal(tmp_path: Path) -> None:
 def test_nothing_but_what_did_not_run_is_still_a_report(result: StudyResult) -> None:
     empty = replace(result, questions=(), sweeps=(), noise=(), sessions=(), notes=())
     assert "charliecloud did not run" in terminal(empty)
+
+
+@pytest.mark.parametrize(("name", "title"), [("two, steady mean", "faster < > slower"), ("b", "<")])
+def test_both_sides_of_an_axis_are_named_where_little_lies_left_of_zero(
+    name: str, title: str
+) -> None:
+    change = Interval(0.83, -0.2, 4.5, 0.95)
+    verdict = Verdict(Kind.CANT_TELL, change, None, 0.01, 5, True, 0.5)
+    first, row, *_ = as_text(
+        Document("", chart=Intervals((Change(name, "a", verdict),))), 80
+    ).splitlines()
+    assert first.strip().startswith(title) and "> slower" in first
+    assert first.index("> slower") == row.index("|") + 1

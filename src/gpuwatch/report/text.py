@@ -182,8 +182,9 @@ def _intervals(of: Intervals, columns: int) -> list[Row]:
     if chart is None:
         return []
     start = " " * (chart.label + 2)
-    before = f"{_FASTER:>{chart.zero}}" if chart.zero >= len(_FASTER) else " " * chart.zero
-    rows: list[Row] = [((f"{start}{before} {_SLOWER}", "axis muted"),)]
+    zero = len(start) + chart.zero
+    faster = _FASTER if zero >= len(_FASTER) else _FASTER[-1]
+    rows: list[Row] = [((f"{faster:>{zero}} {_SLOWER}", "axis muted"),)]
     for row, change in zip(chart.drawn, of.changes, strict=True):
         role = change.verdict.kind.value
         drawn = (

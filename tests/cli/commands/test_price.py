@@ -90,7 +90,8 @@ def test_a_run_costs_its_hours_by_a_flag_or_by_its_device(cli: Cli) -> None:
     told = " ".join(cli.read("show", run, "--price", PER_HOUR).stdout.split())
     assert PER_HOUR / 3600 * 1e6 * SECONDS[0] / SAMPLES == pytest.approx(3.125)
     per_million = "3.13 EUR per million samples"
-    assert "cost: " in told and "EUR an hour" in told and per_million in told
+    assert "cost: " in told and "EUR an hour" in told
+    assert f"; its timed steps alone: {per_million}" in told
     cli.variables["GPUWATCH_PRICES"] = f"nothing=1, {cpu[:4]}=99, {cpu}={PER_HOUR}"
     assert per_million in " ".join(cli.read("show", run).stdout.split())
     assert per_million in " ".join(cli.read("compare", study).stdout.split())

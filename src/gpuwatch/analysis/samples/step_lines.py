@@ -72,7 +72,9 @@ def run_of(meta: Mapping[str, JSON], phases: Mapping[str, float]) -> Mapping[str
     run = mapping(meta.get("run"))
     if "unseen_phases" in run or not hooked(meta) or not phases.keys() >= _OLDER_HOOK:
         return run
-    unseen: JSON = {name: "it was told as 0" for name in phases if not phases[name]}
+    unseen: JSON = {
+        name: "could not be told apart from other" for name in phases if not phases[name]
+    }
     return {**run, "unseen_phases": unseen}
 
 

@@ -107,20 +107,21 @@ def run_energy(reader: SessionReader, session: Summary) -> MeasuredValue:
 
 
 def run_cost(session: Summary, per_hour: float, joules: MeasuredValue) -> str:
-    """``0.0178 EUR for 20.0 s at 3.20 EUR an hour; 1.02 EUR per million samples; its GPUs used
-    0.00297 kWh (measured: integral of power over time (...), ±1.2 %)``."""
+    """``0.0178 EUR for 20.0 s at 3.20 EUR an hour; its GPUs used 0.00297 kWh (measured: integral of
+    power over time (...), ±1.2 %); its timed steps alone: 1.02 EUR per million samples``."""
     seconds, rate = session.timing.real_seconds, session.steps.samples_per_second
     hour = f"at {per_hour:.2f} EUR an hour"
     parts = [f"unknown {hour}: the run has no end"]
     if seconds is not None:
         took = units.clock_time(seconds) if seconds >= 60 else units.quantity(seconds, "s")
         parts = [f"{three_figures(per_hour * seconds / 3600)} EUR for {took} {hour}"]
-    if rate:
-        parts.append(f"{three_figures(per_hour / 3600 * 1e6 / rate)} EUR per million samples")
-    if session.tokens_per_second:
-        tokens = per_hour / 3600 * 1e6 / session.tokens_per_second
-        parts.append(f"{three_figures(tokens)} EUR per million tokens")
     if joules.value is not None:
         used = f"its GPUs used {three_figures(joules.value / _KWH)} kWh"
         parts.append(f"{used} ({joules.method.value}: {(joules.source or '').partition(': ')[0]})")
-    return "; ".join(parts)
+    rates = ((rate, "samples"), (session.tokens_per_second, "tokens"))
+    steps = [
+        f"{three_figures(per_hour / 3600 * 1e6 / of)} EUR per million {what}"
+        for of, what in rates
+        if of
+    ]
+    return "; ".join([*parts, *([f"its timed steps alone: {', '.join(steps)}"] if steps else [])])

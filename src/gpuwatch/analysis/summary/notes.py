@@ -9,6 +9,7 @@ from gpuwatch.analysis.samples.step_lines import ends_told, several_writers
 from gpuwatch.analysis.samples.window import Window, span_of
 from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.core import units
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.models import JSON, mapping, number, sequence
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import EventRow, with_phases
@@ -106,8 +107,9 @@ def _as_seen(
     meta: Mapping[str, JSON], run: Mapping[str, JSON], steps: Sequence[StepLine]
 ) -> list[str]:
     """What the hook could not see of the steps, and how much their work varies."""
-    unseen = mapping(run.get("unseen_phases"))
-    texts = [f"phase {name}: unavailable: {reason}" for name, reason in list(unseen.items())[:_FEW]]
+    unseen = list(mapping(run.get("unseen_phases")).items())[:_FEW]
+    alike = grouped((str(reason), name) for name, reason in unseen)
+    texts = [f"phase {' and '.join(of)}: unavailable: {why}" for why, of in alike.items()]
     timed = [row for row in steps if not row.warmup]
     every = sum(row.count for row in timed)
     count = mapping(meta.get("count"))

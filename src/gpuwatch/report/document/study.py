@@ -175,14 +175,16 @@ def _alike(told: Sequence[str], questions: Sequence[Question]) -> list[str]:
 
 
 def _cautions(told: Sequence[str], questions: Sequence[Question] = ()) -> Section:
-    lines = _alike(told, questions) + [
+    """``told`` last, as its end says how many more there are."""
+    outliers = [
         f"{cell.label}: {quantities.value_of(run)} in block {run.block} is an outlier, and kept"
         for question in questions
         for cell in question.cells
         for run in cell.judged
         if run.outlier and run.block
     ]
-    return Section("before you believe it", [Sentence("", each) for each in lines])
+    lines = [Sentence("", each) for each in (*outliers, *_alike(told, questions))]
+    return Section("before you believe it", lines)
 
 
 def cautions(result: StudyResult, where: str = "in the report") -> list[str]:
