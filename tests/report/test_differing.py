@@ -55,12 +55,15 @@ def test_single_runs_show_all_that_is_a_hundredth_apart_the_largest_factor_first
         replace(row("counter", 1.0, 9.0), ratios=(None, None), group="over the window"),
         row("unknown", 1.0, None),
         row("from nothing", 0.0, 5.0, "By"),
+        row("share from nothing", 0.0, 0.9, "1"),
+        row("small share", 0.0, 0.015, "1"),
         row("steps", 10.0, 90.0, "{step}"),
         replace(row("maximum too", 1.0, 3.0), group="maximum", name="twice"),
         replace(row("peak", 1.0, 3.0), group="maximum"),
     )
     assert shown == [
-        *("maximum peak", "share", "of unlike windows", "twice", "tenth", "from nothing")
+        *("share from nothing", "maximum peak", "share", "of unlike windows", "twice"),
+        *("small share", "tenth", "from nothing"),
     ]
 
 
@@ -150,6 +153,16 @@ def test_an_outlier_is_told_before_the_result_is_believed(result: StudyResult) -
         text = " ".join(as_text(verdict_first(of, ""), 100).split())
         assert (told in text.partition("before you believe it")[2]) == there
     assert told in text.partition("more notes")[0], "that there are more of them is said last"
+
+
+@pytest.mark.parametrize("lost", [(5,), (5, 7)])
+def test_why_runs_have_no_value_is_said_once(tmp_path: Path, lost: tuple[int, ...]) -> None:
+    """In a note on their cell, or by the verdict where they are too many."""
+    stopped = {"code": None, "signal": 15, "stopped": "SIGTERM", "real_seconds": 0.5}
+    options: dict[int, dict[str, object]] = {at: {"result": stopped} for at in lost}
+    effects = {BARE.label: 1.0, DOCKER.label: 1.1}
+    recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], effects, options=options)
+    assert as_text(verdict_first(read_study(tmp_path), ""), 200).count("SIGTERM") == 1
 
 
 def test_what_is_judged_is_not_called_worse_where_the_verdict_cannot_tell() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterator
 
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare
@@ -112,7 +113,7 @@ def _primary(place: _Place | None) -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else repr(value)
+    return "" if value is None or not math.isfinite(value) else repr(value)
 
 
 def _yes(true: bool) -> str:

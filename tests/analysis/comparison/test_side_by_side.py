@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.analysis.comparison.comparison_row import ComparisonRow, with_ratios
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings
 from gpuwatch.analysis.hardware.efficiency import Efficiency
 from gpuwatch.analysis.summary.missing import missing
@@ -151,6 +152,24 @@ def test_a_run_that_failed_is_no_baseline_and_has_no_ratio(tmp_path: Path) -> No
     assert row(compared, "steps", "step time, median").ratios == (None, 1.0, 0.5)
     assert as_json.comparison(compared)["baseline"] == good.id
     assert compare([failed]).baseline is None
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "told"),
+    [
+        ((0.0, 0.9), "1", "90 %\t+90.0 pp"),
+        ((0.9, 0.0), "1", "0 %\t-90.0 pp"),
+        ((0.0, 0.0), "1", "0 %"),
+        ((0.0, 2.0), "s", "2.00 s"),
+    ],
+)
+def test_a_share_has_points_from_nothing_and_to_it(
+    pair: tuple[Summary, Summary], values: tuple[float, float], unit: str, told: str
+) -> None:
+    methods = (Method.MEASURED, Method.MEASURED)
+    of = with_ratios(ComparisonRow("efficiency", "x", unit, values, methods), pair)
+    (cells,) = quantity_table([of], ["a", "b"], 0, brief=True).rows
+    assert cells[2] == told
 
 
 def test_what_is_of_another_part_of_the_run_has_no_ratio(tmp_path: Path) -> None:

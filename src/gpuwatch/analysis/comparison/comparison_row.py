@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -50,8 +51,9 @@ class ComparisonRow:
     methods: tuple[Method, ...]
     ratios: tuple[float | None, ...] = ()
     """Each value over the baseline's; ``None`` where either is unknown or an upper bound, the
-    baseline's is 0, a run failed, the windows differ in kind, the shares are of different ceilings,
-    totals of different numbers of steps, or the difference is within the errors."""
+    baseline's is 0 (infinite of a share, whose change has points), a run failed, the windows differ
+    in kind, the shares are of different ceilings, totals of different numbers of steps, or the
+    difference is within the errors."""
     ceilings: tuple[Ceiling | None, ...] = ()
     """For a row of shares, the ceiling of each."""
     at_most: tuple[bool, ...] = ()
@@ -219,7 +221,8 @@ def ratio(row: ComparisonRow, sessions: Sequence[Summary], base: int, at: int) -
     sampled = row.group in _SAMPLED and not row.name.startswith("gpuwatch.")
     if (
         value is None
-        or not first
+        or first is None
+        or (not first and (not value or row.unit != "1"))
         or row.unit == DEGREES
         or (row.is_total and not as_long(sessions[base], sessions[at]))
         or not (sound(sessions[base]) and sound(sessions[at]))
@@ -229,7 +232,7 @@ def ratio(row: ComparisonRow, sessions: Sequence[Summary], base: int, at: int) -
         or (row.group == TRAINING and not trained_alike(row, sessions[base], sessions[at]))
     ):
         return None
-    return value / first
+    return value / first if first else math.inf
 
 
 def clear_ratio(

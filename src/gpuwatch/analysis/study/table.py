@@ -285,9 +285,11 @@ def _ratio(baseline: Sequence[_Value], other: Sequence[_Value], over: _Over) -> 
     pairs = [(one, two) for one in baseline for two in other[:1]]
     pairs += [(one, two) for one in baseline[:1] for two in other[1:]]
     base, value = _mean(baseline), _mean(other)
-    if not base or value is None or _directions([*baseline, *other]):
+    if base is None or value is None or _directions([*baseline, *other]):
         return None
-    return None if any(over(*pair) is None for pair in pairs) else value / base
+    if any(over(*pair) is None for pair in pairs):
+        return None
+    return value / base if base else math.inf
 
 
 def _change(baseline: Sequence[_Value], other: Sequence[_Value], over: _Over) -> Interval | None:
@@ -296,7 +298,7 @@ def _change(baseline: Sequence[_Value], other: Sequence[_Value], over: _Over) ->
         return None
     first = {each.run.block: each for each in baseline}
     ratios = [over(first[each.run.block], each) for each in other if each.run.block in first]
-    logs = [math.log(each) for each in ratios if each]
+    logs = [math.log(each) for each in ratios if each and each < math.inf]
     known = [each for each in ratios if each is not None]
     if len(logs) < max(len(known), 2) or statistics.stdev(logs) < _EQUAL:
         return None

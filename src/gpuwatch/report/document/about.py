@@ -39,7 +39,11 @@ def sweeps(result: StudyResult) -> Section:
     for sweep in result.sweeps:
         rows = sweep_table(sweep)
         items += [Heading(sweep.label), SweepChart(sweep), _points(sweep, rows)]
-        items += [Sentence("", f"{row.value}: {row.why}") for row in rows if row.why]
+        items += [
+            Sentence("", f"{row.value}: {row.why}")
+            for row in rows
+            if row.why and row.why not in sweep.sentence
+        ]
     return Section("sweeps", tuple(items))
 
 

@@ -114,11 +114,11 @@ def _differing(
             f"nothing else that can be compared{', but numbers of steps,' * steps} differs {rule}"
         )
         return Section("what differs", [Sentence("", told)] if compared else ())
-    legend = [f"first what is judged, then what differs {rule}, the largest first", told]
+    legend = [f"first what is judged, then what differs {rule}, the largest factor first", told]
     legend += quantities.change_legend(shown, baseline) if ways else []
-    if any(row.unit != DEGREES and not row.ratios[at] for row, at in apart):
+    if any(row.unit != DEGREES and row.ratios[at] is None for row, at in apart):
         legend.append(
-            "without a change: from or to nothing, of a run that failed, or of unlike work, "
+            "without a change: from nothing, of a run that failed, or of unlike work, "
             "windows, ceilings or seeds"
         )
     rest = [] if verdicts is None else [quantities.badge_legend(shown)]
@@ -160,8 +160,9 @@ def _apart(row: _Row, at: int, baseline: int) -> float:
         return 0.0  # how many steps were timed says nothing of how fast they were
     if isinstance(row, ComparisonRow) and row.is_total and row.ratios[at] is None and base:
         return 0.0  # the longer run has more
-    if row.unit == "1" and abs(value - base) <= _LEAST:
-        return 0.0
+    if row.unit == "1":
+        of = max(value, _LEAST) / max(base, _LEAST)
+        return abs(math.log(of)) if abs(value - base) > _LEAST else 0.0
     if value <= 0 or base <= 0:
         return _LEAST  # to or from nothing: how much has no measure
     size = abs(math.log(row.ratios[at] or value / base))

@@ -284,13 +284,14 @@ def _methods(row: ComparisonRow | TableRow) -> list[str]:
     return [each for each in methods if each != Method.UNAVAILABLE.value]
 
 
-def _against(ratio: float | None, value: float | None, unit: str) -> str:
+def _against(ratio: float | None, value: float | None, unit: str, base: float | None = None) -> str:
     """How far a value is from another, by their ratio: ``+3.1 %``, ``×2.50``; of shares in points:
-    ``-6.2 pp``. Empty if they are equal, or it is unknown."""
+    ``-6.2 pp``. Empty if they are equal, or it is unknown. ``base``: the other, where it is."""
     if ratio is None or value is None or ratio == 1:
         return ""
-    if unit == "1" and ratio:
-        points = signed(value - value / ratio)
+    was = value / ratio if ratio else base
+    if unit == "1" and was is not None:
+        points = signed(value - was)
         return "" if points == "+0.0" else f"{points} pp"
     return f"{signed(ratio - 1)} %" if _LEAST <= ratio < _MOST else units.ratio(ratio)
 
@@ -319,7 +320,7 @@ def _cell(
     elif row.unit == DEGREES and base is not None and alike:
         told = f"{round(value) - round(base):+d} °C"
     elif at != baseline:
-        told = _against(row.ratios[at], value, row.unit)
+        told = _against(row.ratios[at], value, row.unit, base if alike else None)
     if isinstance(row, ComparisonRow) and alike and base and baseline is not None and not told:
         error = row.error(baseline, at)
         within = error and abs(value / base - 1) <= error

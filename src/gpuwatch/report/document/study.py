@@ -191,18 +191,30 @@ def cautions(result: StudyResult, where: str = "in the report") -> list[str]:
     """What casts doubt on the figures of ``result``, the first of it; of single runs without their
     outcomes, which stand beside their figures; nor what the answer says. ``where`` the rest is."""
     shown = [item.text for item in answer.top(result).answer if isinstance(item, Sentence)]
+    cells = [cell for question in result.questions for cell in question.cells if cell.lack]
     if one_by_one(result):
         shown += [each.end for each in result.sessions]
         shown += [f"{run_names(result)[e.path]}: {e.end}" for e in result.sessions]
-        cells = [cell for question in result.questions for cell in question.cells if cell.lack]
         failed = [cell for cell in cells if not any(sound(e.session) for e in cell.judged)]
         shown += [cell.lack.text for cell in failed if cell.lack]
-    said = " ".join(shown).casefold()
-    found = [each for each in doubts(result) if each.casefold() not in said]
+    said = _bare(" ".join(shown))
+    lacks = [_bare(cell.lack.text) for cell in cells if cell.lack]
+
+    def told(note: str) -> bool:
+        what = _bare(note.partition(": ")[2])  # behind the name of a run or question
+        in_lack = what not in lacks and any(what in each for each in lacks)
+        return _bare(note) in said or bool(what and (what in said or in_lack))
+
+    found = [each for each in doubts(result) if not told(each)]
     if len(found) > _MOST_DOUBTS:
         rest = len(found) - _MOST_DOUBTS + 1
         found = [*found[: _MOST_DOUBTS - 1], f"{rest} more notes {where}"]
     return found
+
+
+def _bare(text: str) -> str:
+    """Without what differs where the same is said in brackets, or at the start of a sentence."""
+    return text.casefold().replace("(", "").replace(")", "")
 
 
 def _beside(result: StudyResult) -> Iterator[Section]:
