@@ -24,7 +24,7 @@ from gpuwatch.report.markdown import as_markdown
 from gpuwatch.report.text import as_text
 from gpuwatch.session.study.plan import Part
 from gpuwatch.session.study.study_folder import sessions_in
-from tests.analysis.recorded_studies import BARE, DOCKER, RESNET, blocks_of, recorded
+from tests.analysis.recorded_studies import BARE, DOCKER, FAILED, RESNET, blocks_of, recorded
 
 from . import results
 
@@ -163,6 +163,19 @@ def test_why_runs_have_no_value_is_said_once(tmp_path: Path, lost: tuple[int, ..
     effects = {BARE.label: 1.0, DOCKER.label: 1.1}
     recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], effects, options=options)
     assert as_text(verdict_first(read_study(tmp_path), ""), 200).count("SIGTERM") == 1
+
+
+@pytest.mark.parametrize(("failed", "there"), [((4, 6, 8, 10), True), ((4, 6, 8, 10, 12), False)])
+def test_a_side_that_always_failed_has_no_changes(
+    tmp_path: Path, failed: tuple[int, ...], there: bool
+) -> None:
+    options: dict[int, dict[str, object]] = {
+        at: {"result": {**FAILED, "real_seconds": 0.5}} for at in failed
+    }
+    effects = {BARE.label: 1.0, DOCKER.label: 1.5}
+    recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], effects, options=options)
+    text = as_text(verdict_first(read_study(tmp_path), ""), 100)
+    assert ("what differs" in text) is there
 
 
 def test_what_is_judged_is_not_called_worse_where_the_verdict_cannot_tell() -> None:

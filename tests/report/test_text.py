@@ -236,7 +236,7 @@ def test_what_did_not_run_for_one_reason_is_one_line_with_its_share_and_blocks(
     line = "\n6 of 21 runs did not run (blocks 6 to 7): the study was ended\n    Fix: "
     assert told.count("did not run") == 1 and f"{line}gpuwatch resume S\n" in told
     docker = tuple(each for each in gone if each.label == "docker")
-    assert "\ndocker: 2 of 21 runs did not run (blocks 6 to 7)" in terminal(
+    assert "\ndocker: 2 of 7 runs did not run (blocks 6 to 7)" in terminal(
         replace(result, not_run=docker)
     )
 

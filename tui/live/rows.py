@@ -442,7 +442,7 @@ def _contrast(contrast: Contrast, strip: StudyStrip, width: int) -> Line:
     )
     if _is_plausible(contrast.low) and _is_plausible(contrast.high):
         row.add(f" ({_signed(contrast.low)} to {_signed(contrast.high)})", "text")
-    row.add(", all steps" if contrast.by_total else "", "muted")
+    row.add(", steady mean" if contrast.by_total else "", "muted")
     blocks = f"{contrast.pairs} of {strip.blocks} blocks"
     return row.add(f"  {'one run each' if strip.blocks is None else blocks}", "muted")
 

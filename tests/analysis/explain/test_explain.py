@@ -21,6 +21,7 @@ from gpuwatch.cli import main
 from gpuwatch.core.metrics import Method
 from gpuwatch.profiles.base import DERIVED
 from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.status import State
 from tests.profiles.printed import Counted, dram, nvprof_metrics_text
 
 from .. import sessions
@@ -777,6 +778,18 @@ def test_clocks_power_and_throttling_are_told_with_both_values(make: Make) -> No
     assert text(found, "throttling") == (
         "clocks held down by power 0 % of the time in bare, 50 % in docker"
     )
+
+
+def test_of_a_side_that_always_failed_facts_alone_are_told(make: Make) -> None:
+    def cells(label: str, clock: float, version: str, state: State) -> Cell:
+        of = with_facts(
+            make(gauges={("gpu0", "hw.gpu.clock.sm"): clock}), workload={"torch": version}
+        )
+        return cell(label, [replace(of, status=replace(of.status, state=state))])
+
+    for state, rungs in ((State.FINISHED, ["versions", "clocks"]), (State.FAILED, ["versions"])):
+        both = cells("a", 1.98e9, "2.6", State.FINISHED), cells("b", 1.75e9, "2.7", state)
+        assert [each.rung for each in explain(*both, MARGIN).evidence] == rungs
 
 
 def loaded(make: Make, busy: float, own: float = 2.0) -> Summary:

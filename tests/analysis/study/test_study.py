@@ -218,7 +218,7 @@ def test_runs_that_were_fetched_in_part_are_told_and_count_in_no_verdict(tmp_pat
     )
     assert "resume" in str(result.not_run[0].hint)
     ((sentence, _),) = not_run(result)
-    assert "3 of 14 runs were fetched in part (block" in sentence
+    assert "3 of 7 runs were fetched in part (block" in sentence
     assert not any("never started" in note for note in result.notes)
 
 

@@ -64,6 +64,7 @@ def test_the_value_that_decides_is_found(tmp_path: Path) -> None:
     (found,) = contrasts(tmp_path)
     assert (found.kind, found.by_total, found.estimate) == ("slower", True, 0.2)
     assert (found.low, found.high) == (0.19, 0.21)
+    assert sayings(tmp_path)[0].short == f"SLOWER +20.0 % {found.other}, steady mean"
 
 
 @pytest.mark.parametrize(
@@ -104,6 +105,30 @@ def test_what_is_not_decided_is_in_short_no_change(
     verdict = {"kind": kind, "estimate": 0.2, "change": change}
     contrast = {"baseline": 0, "other": 1, "verdict": verdict, "sentence": "told"}
     question = {"label": "gcn", "cells": [{"label": "a"}, {"label": "b"}], "contrasts": [contrast]}
+    (tmp_path / SUMMARY_JSON).write_text(json.dumps({"questions": [question]}))
+    assert sayings(tmp_path)[0].short == short
+
+
+@pytest.mark.parametrize(
+    ("typical", "short"),
+    [
+        ("same", "CAN'T TELL -3.0 to +2.0 % b, steady mean"),
+        ("can't tell", "CAN'T TELL -0.1 to +0.3 % b"),
+    ],
+)
+def test_the_interval_in_short_is_of_what_is_open(tmp_path: Path, typical: str, short: str) -> None:
+    change, wide = (
+        {"estimate": 0.0, "low": low, "high": high}
+        for low, high in ((-0.001, 0.003), (-0.03, 0.02))
+    )
+    verdict = {
+        "kind": "can't tell",
+        "typical": typical,
+        "change": change,
+        "total": {"change": wide},
+    }
+    contrast = {"baseline": 0, "other": 1, "verdict": verdict, "sentence": "told"}
+    question = {"cells": [{"label": "a"}, {"label": "b"}], "contrasts": [contrast]}
     (tmp_path / SUMMARY_JSON).write_text(json.dumps({"questions": [question]}))
     assert sayings(tmp_path)[0].short == short
 

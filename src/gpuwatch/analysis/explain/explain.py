@@ -14,6 +14,7 @@ from gpuwatch.analysis.explain.kernels import differing, executed
 from gpuwatch.analysis.explain.sides import Sides
 from gpuwatch.analysis.explain.time import start_up, where
 from gpuwatch.analysis.results import Cell, Difference, Evidence, Explanation
+from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.load import BUSY, mean_of, others_share
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
@@ -60,18 +61,21 @@ def explain(
     """
     sides = Sides(baseline, other, margin, by_total, places or {})
     facts = fingerprint(sides)
+    of_facts = settings(sides, facts), versions(sides, facts), limits(sides, facts)
+    if not all(any(map(sound, of)) for of in sides.sessions):  # what was measured is of a failure
+        return Explanation(tuple(filter(None, of_facts)), facts, (), None)
     kernels, families, ran = differing(sides)
     start, started = start_up(sides)
     points = sorted(where(sides) if parts else (), key=lambda each: -each[0])
     rungs = (
-        settings(sides, facts),
+        of_facts[0],
         *(evidence for _, evidence in points),
-        versions(sides, facts),
+        of_facts[1],
         ran,
         executed(sides),
         *conditions(sides),
         load(sides),
-        limits(sides, facts),
+        of_facts[2],
         started,
     )
     evidence = tuple(each for each in rungs if each is not None)

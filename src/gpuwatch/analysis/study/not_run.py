@@ -40,7 +40,11 @@ def _which(of: Sequence[NotRun], plan: Plan | None) -> str:
     if plan is None or len(runs) < len(of) or all(all_planned.count(e) == 1 for e in labels):
         return f"{_counted(labels)} {verb}"
     judged = all(run.block != 0 for run in runs)
-    all_runs = [run for run in plan.runs if run.block != 0 or not judged]
+    all_runs = [
+        run
+        for run, label in zip(plan.runs, all_planned, strict=True)
+        if label in labels and (run.block != 0 or not judged)
+    ]
     count = f"{len(of)} of {counted(len(all_runs), 'run')} {verb}"
     named = (
         "" if len(labels) > 1 and labels.keys() >= set(all_planned) else f"{', '.join(labels)}: "

@@ -34,7 +34,7 @@ from gpuwatch.session.study.study_folder import SUMMARY_JSON, is_held
 from gpuwatch.session.study.summary import sayings
 
 _OVER = frozenset({"finished", "failed", "killed", "stopped"})
-_VERSION = [11, __version__, *ListedSession.__annotations__]
+_VERSION = [12, __version__, *ListedSession.__annotations__]
 
 
 def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:

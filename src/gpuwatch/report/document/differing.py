@@ -19,6 +19,7 @@ from gpuwatch.analysis.comparison.same_work import RATES
 from gpuwatch.analysis.comparison.side_by_side import Comparison
 from gpuwatch.analysis.hardware.energy import COUNTER
 from gpuwatch.analysis.results import Question, TableRow, Verdict
+from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.core import units
 from gpuwatch.report.document import quantities
 from gpuwatch.report.document.blocks import Section, Sentence
@@ -71,8 +72,12 @@ def of_question(question: Question) -> Section:
     several = any(len(cell.judged) > 1 for cell in question.cells)
     told = "values are geometric means of runs, medians where one is 0" if several else _SINGLE
     verdicts = {each.other: each.verdict for each in question.contrasts}
-    every = range(len(labels))
-    return _differing(question.table, question.baseline, labels, told, verdicts, places=every)
+    ran = [
+        at
+        for at, cell in enumerate(question.cells)
+        if any(sound(run.session) for run in cell.judged)
+    ]
+    return _differing(question.table, question.baseline, labels, told, verdicts, places=ran)
 
 
 def _differing(
@@ -85,9 +90,10 @@ def _differing(
     places: Collection[int],
 ) -> Section:
     """``places``: the columns that are compared; ``verdicts``: theirs, of repeated runs."""
-    if baseline is None or len(labels) < 2:
+    others = [at for at in places if at != baseline]
+    if baseline is None or not others or (verdicts is not None and baseline not in places):
         return Section("what differs", ())
-    places = [at for at in places if at != baseline]
+    places = others
     sizes = [(_size(row, baseline, places), row) for row in rows]
     sizes.sort(key=lambda each: (each[1].name not in (STEADY, ALL_STEPS, *_RATES), -each[0]))
     stays = _rates(rows, (verdicts or {}).values())

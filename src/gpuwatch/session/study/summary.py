@@ -91,7 +91,9 @@ def _verdicts(questions: JSON) -> Iterator[tuple[dict[str, JSON], Contrast | Non
         for contrast in _dicts(question.get("contrasts")):
             verdict = mapping(contrast.get("verdict"))
             kind = verdict.get("kind")
-            by_total = verdict.get("by_total") is True
+            # Where it cannot be told, the value that is open decides.
+            open_alone = kind == "can't tell" and verdict.get("typical") not in (None, kind)
+            by_total = verdict.get("by_total") is True or open_alone
             decisive = mapping(verdict.get("total")) if by_total else verdict
             change = mapping(decisive.get("change"))
             baseline, other = (_at(labels, contrast.get(side)) for side in ("baseline", "other"))
@@ -126,7 +128,8 @@ def _sentences(content: Mapping[str, JSON]) -> Iterator[tuple[JSON, JSON, str]]:
 
 def _short(contrast: Contrast, *, case: bool) -> str:
     """``SLOWER +3.1 % docker``, ``CAN'T TELL -3.0 to +8.2 % docker``: the change where it is
-    decided, else its interval; with the ``case`` where there are several."""
+    decided, else its interval, of the typical step where no other is named; with the ``case`` where
+    there are several."""
     word = "NO VERDICT" if contrast.kind == "described" else contrast.kind.upper()
     open_ = contrast.kind in ("described", "can't tell")
     told = (contrast.low, contrast.high) if open_ else (contrast.estimate,)
@@ -136,6 +139,7 @@ def _short(contrast: Contrast, *, case: bool) -> str:
     change = " to ".join(f"{each:+.{places}f}" for each in rounded)
     known = all(map(math.isfinite, percents)) and contrast.kind != "described"
     what = (f"{clean(contrast.case)}: " if case else "") + clean(contrast.other)
+    what += ", steady mean" if contrast.by_total else ""
     return clean(f"{word} {change} % {what}" if known else f"{word} {what}", 80)
 
 
