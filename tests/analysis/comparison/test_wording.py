@@ -127,9 +127,33 @@ def test_small() -> None:
 def test_cant_tell_says_how_many_blocks_would_decide() -> None:
     found = verdict(Kind.CANT_TELL, interval(0.8, -0.9, 2.5), more_blocks=20)
     assert said(found) == (
-        "docker: can't tell: step time +0.8 % (-0.9 to +2.5) against bare. If the difference "
-        "really is about +0.8 %, a new study of about 20 blocks would show it (in 4 of 5)."
+        "docker: can't tell: step time +0.8 % (-0.9 to +2.5) against bare. If it really is about "
+        "+0.8 %, a new study of about 20 blocks would show that it is below 1 % (in 4 of 5)."
     )
+
+
+@pytest.mark.parametrize(
+    ("typical", "estimates", "told"),
+    [
+        (Kind.CANT_TELL, (3.0, 4.0), "If it really is about +3.0 %, about 20 blocks would show it"),
+        (Kind.SAME, (0.1, 3.0), "really is about -2.9 %, about 20 blocks would show it (in"),
+        (
+            Kind.SAME,
+            (0.1, 0.5),
+            "really is about -0.5 %, about 20 blocks would show that it is below",
+        ),
+        (Kind.CANT_TELL, (0.1, 3.0), "really is about +0.1 %, about 20 blocks would show it (in"),
+    ],
+)
+def test_the_blocks_that_would_decide_are_told_of_what_is_open(
+    typical: Kind, estimates: tuple[float, float], told: str
+) -> None:
+    first, total = (
+        replace(verdict(Kind.CANT_TELL, interval(each, -9, 9), more_blocks=20), estimate=each / 100)
+        for each in estimates
+    )
+    text = said(replace(first, typical=typical, total=total))
+    assert told in text.replace("a new study of ", "")
 
 
 def test_an_end_that_rounds_to_zero_is_not_zero_where_the_interval_excludes_it() -> None:

@@ -141,21 +141,20 @@ def reasons_of(
 ) -> Iterator[str]:
     """Why there is no verdict, the most important reason first."""
     limit = f"{margin * 100:.3g} %"
-    together = f"with {tests} tests together it is not certain enough that it is"
+    unsure = f"but not sure enough with {tests} tests together"
+    vary = f"runs {_VARY.format(units.percent(noise))}"
+    differs = "there is a difference, but " if found.excluded and not found.nearly_inside else ""
     if found.outside and found.noisy and not found.beyond_noise:
-        half = units.percent(noise / NOISE_GATE)
-        noisy = f"with runs that vary by {units.percent(noise)}"
-        yield f"{noisy} the interval would have to be beyond {half}, or surer beyond {limit}"
+        yield f"probably a difference of more than {limit}, but {vary}"
         return
     if found.noisy and not found.outside:
-        open_ = "" if found.excluded or found.inside else "it may be faster or slower: "
-        yield f"{open_}noise of {units.percent(noise)} is too much for a {limit} question"
+        yield f"{differs}{vary}, too much for a {limit} question"
     if found.outside:
-        yield f"{together} more than {limit}"
-    elif found.excluded and not found.nearly_inside:
-        yield f"there is a difference, but whether it is more than {limit} cannot be told"
+        yield f"probably a difference of more than {limit}, {unsure}"
+    elif differs and not found.noisy:
+        yield f"{differs}it may be less than {limit}"
     elif found.nearly_inside and not found.inside:
-        yield f"{together} within {limit}"
+        yield f"probably within {limit}, {unsure}"
     elif not found.inside and not found.noisy:
         yield f"it may be none, and it may be more than {limit}"
     if more is None and not found.noisy:
@@ -358,9 +357,8 @@ def _joint(alone: Sequence[Verdict]) -> Verdict:
         reasons = first.reasons
         both = [_noise_left_out(each) for each in alone]
         if len(open_) > 1 and both[0] == both[1] and first.reasons != total.reasons:
-            noise = units.percent(first.noise), units.percent(total.noise)
-            told = f"noise of {noise[0]} (of the throughput {noise[1]})"
-            reasons = tuple(each.replace(_NOISE, told) for each in both[0])
+            noise = f"{units.percent(first.noise)} (throughput by {units.percent(total.noise)})"
+            reasons = tuple(each.replace(_VARY, _VARY.format(noise)) for each in both[0])
         elif first.reasons != total.reasons:
             named = zip(("typical step", "throughput"), alone, strict=True)
             reasons = tuple(
@@ -377,13 +375,13 @@ def _joint(alone: Sequence[Verdict]) -> Verdict:
     )
 
 
-_NOISE = "noise of ..."
+_VARY = "vary by {}"
 
 
 def _noise_left_out(verdict: Verdict) -> list[str]:
     """The reasons, so that those of two values can be one that names both noises."""
-    noise = f"noise of {units.percent(verdict.noise)}"
-    return [each.replace(noise, _NOISE) for each in verdict.reasons]
+    noise = _VARY.format(units.percent(verdict.noise))
+    return [each.replace(noise, _VARY) for each in verdict.reasons]
 
 
 def _of_value(

@@ -254,11 +254,17 @@ def _cant_tell(baseline: Side, other: Side, verdict: Verdict, metric: str) -> st
     if verdict.reasons:
         texts.append(f"{capital('; '.join(verdict.reasons))}.")
     if (more := verdict.more_blocks) is not None:
-        size, _, _ = _change(verdict).partition(" (")
+        open_ = [verdict] if verdict.typical in (None, verdict.kind) else []
+        if verdict.total is not None and verdict.total.kind is verdict.kind:
+            open_.append(throughput(verdict.total))
+        size = _change(open_[0]).partition(" (")[0]
+        edge = lower_end(verdict.margin)
+        within = all(edge <= (each.estimate or 0.0) <= verdict.margin for each in open_)
+        shown = f"that it is below {per_cent(verdict.margin)}" if within else "it"
         unit = "blocks" if verdict.paired else "runs of each"
         texts.append(
-            f"If the difference really is about {size}, a new study of about {more} {unit} would "
-            "show it (in 4 of 5)."
+            f"If it really is about {size}, a new study of about {more} {unit} would show {shown} "
+            "(in 4 of 5)."
         )
     return " ".join(texts)
 
