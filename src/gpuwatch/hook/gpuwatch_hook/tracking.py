@@ -130,6 +130,8 @@ class Tracker:
         self._stepped_in_backward: Any = None
         """The optimizer, and whether it was skipped, whose step ends the step of the training once
         the backward pass is over."""
+        self._run: dict[str, Any] = {}
+        """What is known of the run; a thread's second step may end before another's first."""
         self._parameters: dict[int, int] = {}
         """Elements of each parameter that an optimizer has updated in the first two steps."""
         self._leader: Any = None
