@@ -233,12 +233,14 @@ class Collector:
         kind = text(self.meta, "workload", "kind")
         present, timed = self._current or self, (self._current or self)._steps.timed
         shown = window(t, view.seconds or None, view.columns, ended=not state.live)
-        has_timed = timed[1] - timed[0] > 2 * self._interval * NS
+        least = 2 * self._interval * NS
+        has_timed = timed[1] - timed[0] > least
         if view.seconds == TIMED and has_timed and t >= timed[0]:
             shown = Window(*timed, view.columns)
         elif self._current is not None and not view.seconds:
             shown = Window(0, max(present.end, NS), view.columns)
-        period = period_of(shown, timed if has_timed else (0, t), t)
+        span = present._steps.span
+        period = period_of(shown, timed if has_timed else (0, t), t, span, least)
         earlier = present._earlier if view.earlier else None
         over = period if not state.live and self._all_read and kind != "import" else None
         if over is not None and self._current is None:

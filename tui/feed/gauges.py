@@ -55,16 +55,27 @@ class Period(NamedTuple):
     text: str
 
 
-def period_of(window: Window, timed: tuple[int, int], t: int) -> Period:
+def period_of(
+    window: Window, timed: tuple[int, int], t: int, steps: tuple[int, int], least: float
+) -> Period:
     """The window, if it is a part of the run; else its ``timed`` steps, as in ``gpuwatch show``.
 
+    Of a window the part with ``steps``, if that is ``least`` long: what a run does without steps
+    is no rate of 0, and what the devices do meanwhile is not of the same time.
     ``timed``: from 0 to the end ``t`` of a run that has none.
     """
     if (window.start, window.end) == timed or (window.start <= 0 and window.end >= t):
         return Period(*timed, "whole run" if timed == (0, t) else "timed steps")
-    seconds = (window.end - window.start) / NS
-    length = f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
-    return Period(window.start, window.end, f"last {length}")
+    whole = window.start, window.end
+    part = max(window.start, steps[0]), min(window.end, steps[1])
+    start, end = part if part[1] - part[0] > least else whole
+    text = _last(end - start)
+    return Period(start, end, text + " of steps" * (text != _last(window.end - window.start)))
+
+
+def _last(ns: int) -> str:
+    seconds = ns / NS
+    return "last " + (f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.2g} s")
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,8 @@ class Gauge:
     mean: bool
     """Whether the reading is a mean, not a current value."""
     period: str = ""
-    """What the mean covers: ``timed steps``, ``whole run``, ``last 10 s``."""
+    """What the mean covers: ``timed steps``, ``whole run``, ``last 10 s``,
+    ``last 5 s of steps``."""
     note: str = ""
     """What the value covers, if that is not obvious."""
     covered: float | None = None

@@ -137,17 +137,13 @@ class WorkRate(StepHistory):
         return mean_rate(rows, self._work, told=self._steps.told)
 
     def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
-        """Of the timed steps as in ``gpuwatch show``: of the time that they took. Of any other
-        time from its first step to its last: what a run does without steps is no rate of 0."""
+        """Of the timed steps as in ``gpuwatch show``: of the time that they took."""
         if least:
             return super().mean(start, end, least)
         rows = self._steps.within(start, end)
         known = rows is not None or self._steps.whole is not None
         if known and (start, end) == self._steps.timed and (timed := self._steps.timed_lines()):
             return self.of(timed)
-        first = self._steps.first
-        start = max(start, intervals([first])[0][0]) if first else end
-        end = min(end, self._steps.newest)
         if rows is not None:
             near = [row for row in self._steps.recent if row.t >= start - 60 * NS]
             return rate_series(near, self._work, [start, end])[0]
@@ -328,6 +324,12 @@ class Steps:
         """Start and end of the timed steps, in nanoseconds of session time; equal: none."""
         start = self.timed_start
         return (self.newest, self.newest) if start is None else (start, self.newest)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """From the start of the first step to the newest step line; equal: none."""
+        first = intervals([self.first])[0][0] if self.first else self.newest
+        return first, self.newest
 
     def silence(self, t: int) -> str | None:
         """Why current rates are unknown at ``t``; ``None``: the newest step line is recent."""
