@@ -64,6 +64,7 @@ def test_from_an_interval_of_a_second_on_power_is_the_drivers_running_mean(
     source = remote(driver, interval_s=1.0)
     assert source.sample()[POWER] == pytest.approx((60 + 252) / 2)
     assert source.channels[POWER]["source"] == "NVML field 185 (average power of a second)"
+    assert ("gpu0", "hw.gpu.power.average") not in source.channels, "the same, at another moment"
 
 
 def test_without_a_new_sample_the_last_value_stands(remote: Start, tmp_path: Path) -> None:

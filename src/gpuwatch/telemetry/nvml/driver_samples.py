@@ -19,7 +19,7 @@ from gpuwatch.telemetry.nvml.errors import NOT_FOUND
 from gpuwatch.telemetry.nvml.fields import Numbers, NvmlCall, Reading, field_way, number_of
 
 FUNCTION = "nvmlDeviceGetSamples"
-_METRIC = "hw.gpu.power"
+_METRIC, _RUNNING_MEAN = "hw.gpu.power", "hw.gpu.power.average"
 _POWER = 0
 """``nvmlSamplingType_t``."""
 _MILLIWATTS = 1000
@@ -83,12 +83,14 @@ class DriverSamples:
 def power_over(interval_s: float | None, readings: Iterable[Reading]) -> tuple[Reading, ...]:
     """``readings`` for one GPU that is read every ``interval_s`` seconds: power is its mean since
     the last reading by the driver's samples, or from a second on by its running mean, whose call
-    takes microseconds."""
+    takes microseconds, and which then stands there alone."""
     way = field_way("NVML field 185 (average power of a second)", 185, _MILLIWATTS)
-    if interval_s is None or interval_s < RUNNING_MEAN_S:
+    running = interval_s is not None and interval_s >= RUNNING_MEAN_S
+    if not running:
         source = f"NVML {FUNCTION} (mean since the last sample)"
         way = NvmlCall(source, DriverSamples().read, gives_way=True)
     return tuple(
         replace(reading, ways=(way, *reading.ways)) if reading.metrics == (_METRIC,) else reading
         for reading in readings
+        if not (running and reading.metrics == (_RUNNING_MEAN,))
     )

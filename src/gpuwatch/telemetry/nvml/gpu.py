@@ -116,7 +116,7 @@ class Gpu:
         self._untold: str | None = None
         self._memory_total = device.attributes.get("memory.total")
         self._contradicted = False
-        readings = (*power_over(interval_s, READINGS), *HEALTH)
+        readings = power_over(interval_s, (*READINGS, *HEALTH))
         if sparing:
             readings = energy_rarely(readings)
         self._never: dict[str, str] = {}
