@@ -128,7 +128,10 @@ def verdict_of(
     if compute is None or bandwidth is None:
         known = f" ({shares})" if shares else ""
         which, hint = _unknown_ceilings(data_type, compute, bandwidth, missing)
-        if causes := _idle_causes(rates, NEAR, idle=idle_of(rates) if rates.on_gpu else None):
+        causes = _idle_causes(rates, NEAR, idle=idle_of(rates) if rates.on_gpu else None)
+        if not causes and (rates.waits or 0.0) >= NEAR:
+            causes = f"the program waited at least {units.percent(rates.waits)} of the time"
+        if causes:
             return _by_host(rates, NEAR, f"{causes}; {which}{known}", hint)
         return _cannot_tell(f"{which}{known}", hint)
     unused = (

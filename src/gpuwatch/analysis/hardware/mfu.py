@@ -89,8 +89,7 @@ def _peak(name: str, kind: str, meta: Mapping[str, JSON], devices: Sequence[Devi
         return MfuPeak(name, None, UNKNOWN_GPUS)
     gpus = [device for device in devices_of_run(meta, devices) if device.kind == "gpu"]
     if not gpus:
-        reason = "a CPU's peak is not known: see the share of the measured product"
-        return MfuPeak(name, None, reason)
+        return MfuPeak(name, None, "a CPU's peak is not known")
     data_type = data_type_of(mapping(meta.get("run")))
     if data_type is None:
         reason = "the workload did not report a data type whose peak is known"

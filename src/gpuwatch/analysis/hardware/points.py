@@ -46,6 +46,8 @@ class Rates:
     """CPU: share of all cores' time that the program's processes used."""
     own_at_most: bool = False
     """``own_cores`` is an upper bound: the use was below the resolution of the accounting."""
+    waits: float | None = None
+    """CPU: share of the time, at least, in which no thread of the program ran."""
     cores_busy: float | None = None
     """CPU: share of all cores' time in use, by any program."""
     clocks: Clocks | None = None

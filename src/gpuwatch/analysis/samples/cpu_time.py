@@ -40,6 +40,7 @@ def cpu_shares(
         "busy": None if cores is None or not threads else min(1.0, cores / threads),
         "own_cores": None if cores is None or not logical else min(1.0, cores / logical),
         "own_at_most": at_most,
+        "waits": None if cores is None else max(0.0, 1 - cores),
         "cores_busy": all_programs,
     }
 
