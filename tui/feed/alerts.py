@@ -6,14 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from statistics import median
 
 from gpuwatch.analysis.hardware.ceilings import devices_of_run, gpus_unknown
-from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.models import JSON, mapping, sequence
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, binary, milliseconds, pause, percent, si
-from gpuwatch.session.rows import MPS_SERVER, DeviceRow, EventRow, GpuPresence
+from gpuwatch.session.rows import MPS_SERVER, DeviceRow, EventRow, GpuPresence, StepRow
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow
 
 ALERT_EVENTS = (
@@ -188,6 +188,20 @@ def stalled(
     return [Alert("stalled", "", f"no {what} for {pause(silent / NS)}, usually {told}")]
 
 
+def paused(rows: Sequence[StepRow], pace: float | None) -> list[Alert]:
+    """The longest pause between the step lines of a run that is over, if :func:`stalled` told of
+    it; what evaluations took of it is known by then."""
+    gaps = [b.t - a.t - round(b.evaluation * NS) for a, b in pairwise(rows)]
+    if not gaps:
+        return []
+    at = gaps.index(longest := max(gaps))
+    times = [row.t for row in islice(rows, at + 1)]
+    if not stalled("step", times, times[-1] + longest, pace):
+        return []
+    text = f"longest pause {pause(longest / NS)}, after step {rows[at].step:,}"
+    return [Alert("pause", "", text)]
+
+
 # Low memory.
 
 
@@ -240,16 +254,18 @@ _OF_CPU = re.compile(r"(^|[=\s])(cpu(:\d+)?|--no[-_]?(cuda|gpu))($|\s)", re.IGNO
 """A word of a command that keeps it off the GPUs, such as ``--device=cpu``."""
 
 
-def left_unused(meta: Mapping[str, JSON], devices: Sequence[DeviceRow], visible: object) -> str:
+def left_unused(
+    meta: Mapping[str, JSON], devices: Sequence[DeviceRow], visible: object, *, live: bool
+) -> str:
     """That a run uses none of the GPUs that it was given; empty: it uses some, that is unknown, or
     its command, or ``visible``, its ``CUDA_VISIBLE_DEVICES``, keeps it off them."""
-    given = mapping(meta.get("environment")).get("gpus")
+    given = sequence(mapping(meta.get("environment")).get("gpus"))
     words = mapping(meta.get("launch")).get("command")
     asked = isinstance(words, list) and any(_OF_CPU.search(str(each)) for each in words)
     if not given or asked or visible in _HIDES_ALL or not uses_no_gpu(meta, devices):
         return ""
-    count = sum(device.kind == "gpu" for device in devices)
-    return f"the run uses no GPU ({count} {'is' if count == 1 else 'are'} here)"
+    was = "was" if len(given) == 1 else "were"
+    return f"the run {'uses' if live else 'used'} no GPU ({len(given)} {was} given)"
 
 
 def shared_with(

@@ -131,11 +131,11 @@ class Checks:
         pods = [Alert("pods", "", text) for text in told]
         launched = number(mapping(self._meta.get("launch")).get("t"))
         late = launched is not None and t - launched >= _OFF_GPUS_NS
-        if live and gpus is not None and (late or self._steps.any):
-            unused = left_unused(self._meta, self._devices, self._visible)
-            steps += [Alert("unused", "", unused)] if unused else []
+        unused = ""
+        if gpus is not None and (late or self._steps.any):
+            unused = left_unused(self._meta, self._devices, self._visible, live=live)
         limit = number(mapping(self._meta.get("environment")).get("memory_limit_bytes"))
-        return alerts_of(
+        alerts = alerts_of(
             devices,
             self.events,
             {} if live else self._throttled(t),
@@ -144,6 +144,7 @@ class Checks:
             shared=() if gpus is None else self._shared(processes, gpus, t, live=live),
             full=low_memory(devices, gpus, limit) if live else (),
         )
+        return (Alert("unused", "", unused), *alerts) if unused else alerts
 
     @cached_property
     def _visible(self) -> object:

@@ -31,7 +31,7 @@ from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow, Processes
 from gpuwatch.session.study.study_folder import GAVE_UP, RECORDER_LOG
-from gpuwatch.tui.feed.alerts import ALERT_EVENTS, stalled, uses_no_gpu
+from gpuwatch.tui.feed.alerts import ALERT_EVENTS, paused, stalled, uses_no_gpu
 from gpuwatch.tui.feed.busiest import Busiest
 from gpuwatch.tui.feed.checks import CPU_SHARED, HISTORY, Checks
 from gpuwatch.tui.feed.gauges import (
@@ -52,6 +52,7 @@ from gpuwatch.tui.feed.parts import parts_of, startup_phase, text
 from gpuwatch.tui.feed.processes import (
     LiveProcesses,
     ProcessNow,
+    as_sampled,
     processes_of,
     runs_here,
     shown_command,
@@ -288,6 +289,10 @@ class Collector:
             moment = Replay(t, self._current.end, live)
         began = number(mapping(self.meta.get("clock")).get("unix_ns"))
         processes = processes_of(self._processes, environment, t, ended=not state.live, began=began)
+        run = next((each for each in devices if each.row.kind == "workload"), None)
+        if state.live and run is not None:
+            use = run.value("process.cpu.time"), run.value("process.memory.usage")
+            processes = as_sampled(processes, *use)
         if state.live and self._current is None:
             processes = self._live_processes.find(processes, self.meta)
             if kind == "machine" and not used and runs_here(self.meta):
@@ -301,8 +306,8 @@ class Collector:
             alerts = tuple(self._named(alert, processes, t) for alert in alerts)
         if state.warning:
             alerts = (Alert("disk", "", state.warning), *alerts)
-        elif state.live and not known and work is not None:
-            alerts = (*alerts, *self._stalled(work, t))
+        elif work is not None and not (state.live and known):
+            alerts = (*alerts, *self._stalled(work, t, live=state.live))
         if lost := self._steps.lost:
             alerts = (Alert("loss", "", lost), *alerts)
         metric = view.metric or (LOSS if self._steps.losses.seen and view.gauges else None)
@@ -374,8 +379,11 @@ class Collector:
                 return replace(alert, text=f"{alert.text}, most by {name} (PID {other.pid})")
         return alert
 
-    def _stalled(self, work: Work, t: int) -> list[Alert]:
-        """That a live run has had no step for long, or no output where it tells no steps."""
+    def _stalled(self, work: Work, t: int, *, live: bool) -> list[Alert]:
+        """That a live run has had no step for long, or no output where it tells no steps; of one
+        that is over the longest such pause."""
+        if not live:
+            return [] if work.step is None else paused(self._steps.recent, work.step_seconds)
         if not self._steps.any:
             return stalled("output", self._printed_at, t, longest=self._quiet)
         if work.step is not None and work.step == work.total:

@@ -97,7 +97,7 @@ def _of_command(meta: Mapping[str, Any], t: int, *, cuda: bool) -> str:
     if waiting.get("for") == "import":
         return f"importing torch, {_seconds(t, since)}"
     if waiting.get("for") == "own lines":
-        return "steps go on: their figures follow in some seconds"
+        return "figures soon"
     if waiting.get("for") == "evaluation":
         return "counting the first calls of a model"
     before = "CUDA or the first step" if cuda else "the first step"
@@ -110,6 +110,7 @@ _FURTHER = {
 }
 """What a built-in workload does with further steps, once the timed ones are done: the name of the
 part, and words."""
+FURTHER = tuple(name for name, _ in _FURTHER.values())
 
 
 def _further(meta: Mapping[str, Any]) -> tuple[str, float] | None:

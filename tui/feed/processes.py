@@ -134,6 +134,17 @@ def _without_use(process: ProcessNow) -> ProcessNow:
     return replace(process, gpus=gpus, cores=None, reason=process.reason or _OVER)
 
 
+def as_sampled(
+    processes: Sequence[ProcessNow], cores: float | None, resident: float | None
+) -> tuple[ProcessNow, ...]:
+    """A run's only process with the samples of the run, which are newer than those of each."""
+    own = [process for process in processes if process.owned]
+    if len(own) != 1 or resident is None:
+        return tuple(processes)
+    now = replace(own[0], cores=cores, resident=int(resident))
+    return tuple(now if process is own[0] else process for process in processes)
+
+
 def may_be_truncated(processes: Sequence[ProcessNow]) -> bool:
     """Whether the run may have more processes without a GPU than were recorded."""
     return len(processes) >= MOST_PROCESSES and any(process.owned for process in processes)

@@ -232,11 +232,10 @@ def _device_title(snapshot: Snapshot, width: int) -> Line:
     device = snapshot.device(snapshot.selected)
     row = Line(width).add(" ")
     row.add(device.title if device else "no device recorded", "strong")
-    choices = snapshot.choices
     on_gpu = device is not None and device.row.kind == "gpu"
     if snapshot.off_gpus and not on_gpu:
-        row.add("  the run uses no GPU", "muted")
-    elif len(choices) > 1:
+        row.add(f"  the run {'uses' if snapshot.status.live else 'used'} no GPU", "muted")
+    elif len(snapshot.gpus) > 1:
         place = [gpu.row.id for gpu in snapshot.gpus].index(str(snapshot.selected)) + 1
         row.add(f"  {place} of {len(snapshot.gpus)}, Tab for the next", "muted")
     elif not snapshot.gpus and snapshot.devices:

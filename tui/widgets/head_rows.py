@@ -12,9 +12,12 @@ from gpuwatch.session.reading.status import State
 from gpuwatch.session.rows import EventRow
 from gpuwatch.session.study.estimate import about
 from gpuwatch.session.study.progress import StudyPosition
+from gpuwatch.tui.feed.parts import FURTHER
 from gpuwatch.tui.feed.snapshot import Snapshot, Trouble
 from gpuwatch.tui.widgets.line import Line, fit, marked_rows
 
+_WIDE = 100
+"""Least columns of what came after the elapsed time."""
 _MIN_ARGUMENTS = 12
 """Fewest columns in which a command's arguments are begun."""
 _MIN_NAME = 33
@@ -69,6 +72,10 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
         used = row.used + where.used + 10
         right += _place(snapshot.place, width - used_columns - min(used, _MIN_NAME) - 1)
     right += end
+    if width >= _WIDE and not snapshot.status.live and not snapshot.replay:
+        took = [(name, (end - start) / NS) for name, start, end in snapshot.parts]
+        further = [each for each in took if each[0] in FURTHER and each[1] > snapshot.seconds / 10]
+        right += [(f"+ {clock_time(round(time))} {name} ", "muted") for name, time in further]
     size = sum(len(text) for text, _ in right)
     room = width - size - row.used - where.used - 12
     if room >= min(cell_len(snapshot.arguments), _MIN_ARGUMENTS):

@@ -42,7 +42,7 @@ def phase(t: float, *, cuda: bool = False, stepped: bool = False, **meta: Any) -
         ("import", False, "importing torch, 9 s"),
         ("first step", True, "waiting for CUDA or the first step, 9 s"),
         ("first step", False, "waiting for the first step, 9 s"),
-        ("own lines", True, "steps go on: their figures follow in some seconds"),
+        ("own lines", True, "figures soon"),
         ("evaluation", True, "counting the first calls of a model"),
     ],
 )

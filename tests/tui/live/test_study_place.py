@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.models import Environment, Workload
+from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.study.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.study.plan_file import document
 from gpuwatch.session.study.progress import StudyPosition
@@ -38,6 +39,17 @@ async def snapshot(session: Make) -> Snapshot:
 def title(snapshot: Snapshot, place: StudyPosition, width: int) -> str:
     row = title_row(replace(snapshot, place=place), width, paused=False)
     return "".join(text for text, _ in row.spans())
+
+
+async def test_what_came_long_after_the_timed_steps_stands_beside_the_elapsed_time(
+    snapshot: Snapshot,
+) -> None:
+    parts = [("steps", 0.0, 17e9), ("profile", 17e9, 18e9), ("ncu", 18e9, 89.6e9)]
+    over = replace(
+        snapshot, status=Status(State.STOPPED, "stopped"), seconds=17.0, parts=tuple(parts)
+    )
+    assert title(over, PLACE, 120).endswith("■ stopped  0:17 + 1:12 ncu ")
+    assert title(over, PLACE, 80).endswith("■ stopped  0:17 ")
 
 
 @pytest.mark.parametrize(

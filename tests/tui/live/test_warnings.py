@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.statements import fact
 from gpuwatch.session.writing.store import SessionStore
-from gpuwatch.tui.feed.alerts import stalled
+from gpuwatch.tui.feed.alerts import paused, stalled
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import View
 from tests.waiting import until
@@ -87,7 +88,7 @@ def test_other_programs_that_take_half_of_the_cpu_are_told(session: Make) -> Non
 
 GIVEN = {"environment": {"kind": "bare", "label": "bare", "gpus": ["GPU-0"]}}
 ON_CPU = GIVEN | {"run": {"device": "cpu", "dtype": "float32", "batch_size": 64}}
-UNUSED = " ! the run uses no GPU (1 is here)"
+UNUSED = " ! the run uses no GPU (1 was given)"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,9 @@ def test_a_run_that_leaves_its_gpus_unused_is_told_of_unless_that_was_asked_for(
     session: Make, told: bool, fields: dict[str, object]
 ) -> None:
     path = session(**{"meta": ON_CPU, **fields})
-    assert (UNUSED in page_text(path).splitlines()) == told
+    shown = page_text(path)
+    assert (UNUSED in shown.splitlines()) == told
+    assert (" ! the run used no GPU (1 was given)" in shown) == ("'result'" in str(fields))
     store = SessionStore.reopen(path)
     store.write([fact("process", "process.env.CUDA_VISIBLE_DEVICES", "-1")])
     store.close()
@@ -261,6 +264,19 @@ def test_ten_medians_of_a_step_and_twice_the_longest_pause_are_waited_for() -> N
     assert stalled("step", each, 98 * NS, longest=40 * NS) == []
     assert len(stalled("step", each, 99 * NS, longest=40 * NS)) == 1
     assert stalled("step", each[-10:], 900 * NS) == []
+
+
+def test_of_a_run_that_is_over_the_pause_that_was_told_is_told_without_its_evaluation(
+    session: Make,
+) -> None:
+    with SessionReader(session()) as reader:
+        (first,) = reader.steps(limit=1)
+    ends = [*range(20), 92, 93]
+    rows = [replace(first, t=t * NS, step=at, evaluation=0.0) for at, t in enumerate(ends)]
+    (alert,) = paused(rows, 0.5)
+    assert alert.text == "longest pause 1:13, after step 19"
+    rows[20] = replace(rows[20], evaluation=70.0)
+    assert paused(rows, 0.5) == paused(rows[:1], 0.5) == []
 
 
 @pytest.mark.parametrize(("after", "told"), [(100, False), (900, True)])

@@ -14,7 +14,7 @@ from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.schema import MOST_PROCESSES
 from gpuwatch.session.writing.statements import meta
 from gpuwatch.session.writing.store import SessionStore
-from gpuwatch.tui.feed.processes import ProcessNow, processes_of
+from gpuwatch.tui.feed.processes import ProcessNow, as_sampled, processes_of
 from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.processes.page import ProcessScreen
@@ -71,6 +71,14 @@ def gpu(pid: int, device: str = "gpu0", **changes: Any) -> GpuProcessRow:
 
 def now(found: Processes, *, over: bool = False) -> tuple[ProcessNow, ...]:
     return processes_of(found, "docker=pytorch", 90 * NS, ended=over)
+
+
+def test_a_runs_only_process_has_the_newer_samples_of_the_run() -> None:
+    found = now(Processes((row(1), row(2, owned=False)), ()))
+    own, other = sorted(as_sampled(found, 0.08, 3.0), key=lambda each: each.pid)
+    assert (own.cores, own.resident) == (0.08, 3) and other in found
+    two = now(Processes((row(1), row(2)), ()))
+    assert as_sampled(two, 0.08, 3.0) == two and as_sampled(found, None, None) == found
 
 
 # What is shown.
