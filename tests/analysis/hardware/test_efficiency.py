@@ -124,6 +124,8 @@ def test_a_cpu_has_no_mfu_and_its_reason_says_what_there_is(tmp_path: Path) -> N
         extra={"ceilings": calibration("cpu", None, bandwidth=1e11, float32=8e12)},
     ).efficiency
     assert found.mfu.value is None and "share of the measured product" in (found.mfu.reason or "")
+    bare = summary(tmp_path / "b.gpuwatch", devices=(CPU,), run={"device": "cpu"}).efficiency
+    assert bare.mfu.reason == "a CPU's peak is not known"
     assert found.flop_shares[0].value == pytest.approx(0.5)
     assert found.roofline.verdict.bound == "memory"
 

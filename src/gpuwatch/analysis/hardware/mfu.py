@@ -88,13 +88,14 @@ def _peak(name: str, kind: str, meta: Mapping[str, JSON], devices: Sequence[Devi
     if gpus_unknown(devices):
         return MfuPeak(name, None, UNKNOWN_GPUS)
     gpus = [device for device in devices_of_run(meta, devices) if device.kind == "gpu"]
-    if not gpus:
-        return MfuPeak(name, None, "a CPU's peak is not known")
     data_type = data_type_of(mapping(meta.get("run")))
+    ceilings = every_ceiling_of(meta, devices).get(data_type or "", ())
+    if not gpus:
+        measured = ": see the share of the measured product" if ceilings else ""
+        return MfuPeak(name, None, f"a CPU's peak is not known{measured}")
     if data_type is None:
         reason = "the workload did not report a data type whose peak is known"
         return MfuPeak(name, None, reason)
-    ceilings = every_ceiling_of(meta, devices).get(data_type, ())
     of_kind = {ceiling.kind: ceiling for ceiling in ceilings}
     if kind in of_kind:
         return MfuPeak(name, of_kind[kind], None, of_kind.get(PEAK))
