@@ -126,7 +126,7 @@ def test_of_a_figure_that_is_printed_seldom_the_last_one_is_told_with_its_step(
         del line["acc1"]
     found = summary(tmp_path / "a.gpuwatch", steps=rare)
     assert (found.training.step.acc1.figure.value, found.training.step.acc1.at) == (15 / 32, 15)
-    assert "acc@1 was last reported at step 15, the others at step 20" in found.notes
+    assert "acc@1 was last read at step 15, the others at step 20" in found.notes
 
 
 def test_what_an_epoch_ended_with_stands_apart_from_the_last_step(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_what_an_epoch_ended_with_stands_apart_from_the_last_step(tmp_path: Path
     assert told["acc5"]["value"] is None and told["acc5"]["reason"] == "no epoch line has it"
     of = {row.name: row.values[0] for row in compare([found]).rows if row.group == "training"}
     assert of["loss, last epoch"] == 0.123456789 and of["last loss"] == 0.1
-    assert (of["reported at step"], of["reported at epoch"]) == (20, 2)
+    assert (of["read at step"], of["read at epoch"]) == (20, 2)
 
 
 def test_a_long_run_is_asked_for_its_last_lines_alone(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def training_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
         for key in NAMES:
             value = at(f"training.{kind}.{key}.figure.value")
             rows.append(row_of(TRAINING, name_of(key, kind), unit_of(key), sessions, value))
-        name, unit, place = f"reported at {kind}", f"{{{kind}}}", at(f"training.{kind}.at")
+        name, unit, place = f"read at {kind}", f"{{{kind}}}", at(f"training.{kind}.at")
         rows.append(row_of(TRAINING, name, unit, sessions, place, Method.COUNTED))
     return rows
 

@@ -94,7 +94,7 @@ def notes(training: Training) -> Sequence[str]:
     """Notes where the loss is no number, and where the last figures are not all of one step."""
     last, known = training.step.at, training.step.known
     return [each for each in [lost(training)] if each] + [
-        f"{NAMES[key]} was last reported at step {figure.at}, the others at step {last}"
+        f"{NAMES[key]} was last read at step {figure.at}, the others at step {last}"
         for key, figure in known.items()
         if figure.at != last
     ]
