@@ -8,8 +8,9 @@ Two shares decide, that of the compute ceiling and that of the bandwidth:
 - Below that, no ceiling limits the run. The cause is sought in idle time: ``IDLE`` (one quarter) of
   the time idle, or of the step in the data phase, is named, since removing it would shorten the
   step by a quarter or more. Where a ceiling is not known, one half of the step is: no ceiling then
-  explains as much. Pipes that work ``FULL`` of the time (they need not be full then) bound a run
-  whose compute ceiling is not known.
+  explains as much; on a CPU the idle time is then that in which no thread of the program can have
+  run. Pipes that work ``FULL`` of the time (they need not be full then) bound a run whose compute
+  ceiling is not known.
 - Algorithmic bytes over ``OVER`` times the bandwidth never reached memory: caches served them, and
   they show no bound. Five per cent allow for the error of a measured ceiling.
 - A counted rate over the arithmetic peak is impossible, and shows no bound either.
