@@ -30,6 +30,8 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow, Processes
+from gpuwatch.session.study import labels
+from gpuwatch.session.study.label import NONE
 from gpuwatch.session.study.study_folder import GAVE_UP, RECORDER_LOG
 from gpuwatch.tui.feed.alerts import ALERT_EVENTS, paused, stalled, uses_no_gpu
 from gpuwatch.tui.feed.busiest import Busiest
@@ -125,6 +127,7 @@ class Collector:
         self._now_ns = now_ns
         self._current = current
         self.meta: Mapping[str, Any] = reader.meta()
+        self._label = labels.read(reader.path.parent).get(reader.path.name, NONE)
         self._channels: tuple[ChannelRow, ...] = ()
         self._by_device: defaultdict[str, list[ChannelRow]] = defaultdict(list)
         self._constant: dict[int, Reading] = {}
@@ -315,7 +318,7 @@ class Collector:
         metrics = tuple(metrics_of(devices, selected, self._steps)) if with_metrics else ()
         return Snapshot(
             path=str(path),
-            name=name or path.stem,
+            name=": ".join(filter(None, (self._label.name, name or path.stem))),
             arguments=command_of(workload).partition(ran)[2] if ran else "",
             environment=environment,
             elsewhere=elsewhere(path.parent),

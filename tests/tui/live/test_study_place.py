@@ -11,6 +11,7 @@ import pytest
 
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.reading.status import State, Status
+from gpuwatch.session.study import labels
 from gpuwatch.session.study.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.study.plan_file import document
 from gpuwatch.session.study.progress import StudyPosition
@@ -34,6 +35,12 @@ async def snapshot(session: Make) -> Snapshot:
         screen = app.screen
         assert isinstance(screen, LiveScreen) and screen.snapshot is not None
         return screen.snapshot
+
+
+def test_a_run_is_called_by_its_name_and_by_what_it_runs(session: Make) -> None:
+    path = session(environment="docker=img")
+    labels.change(path.parent, path.name, lambda label: replace(label, name="low lr"))
+    assert page_text(path).startswith(" gpuwatch low lr: mnist-cnn ")
 
 
 def title(snapshot: Snapshot, place: StudyPosition, width: int) -> str:
