@@ -1,10 +1,11 @@
-"""The processes that use most of the CPU of this machine now, where there is no GPU to be on."""
+"""The processes of this machine now, the busiest first, where there is no GPU to be on."""
 
 from __future__ import annotations
 
 import os
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.live_process import command_line, command_text
@@ -14,8 +15,6 @@ from gpuwatch.tui.feed.processes import ProcessNow
 
 _FIRST_SECONDS, _SECONDS = 0.5, 2.0
 """Time between the first two looks at all processes, and between later ones."""
-MOST = 30
-"""Processes that are shown; of those that use no CPU the largest."""
 _TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 _Key = tuple[int, int]
@@ -31,41 +30,51 @@ class Busiest:
         """Monotonic nanoseconds of the last look; 0: there was none."""
         self._used: dict[_Key, int] = {}
         """CPU time in clock ticks."""
-        self._shares: list[tuple[float, int, _Key]] | None = None
-        """Cores, resident bytes and key of those that are shown; ``None``: not known yet."""
+        self._found: tuple[ProcessNow, ...] | None = None
+        """``None``: what each uses is not known yet."""
 
     def find(self, t: int) -> tuple[ProcessNow, ...]:
         """The busiest first; empty until the second look. ``t``: session time in nanoseconds."""
         now = time.monotonic_ns()
-        wait = _FIRST_SECONDS if self._shares is None else _SECONDS
+        wait = _FIRST_SECONDS if self._found is None else _SECONDS
         if not self._looked or now - self._looked >= wait * NS:
-            self._look(now)
-        age = time.clock_gettime(time.CLOCK_BOOTTIME)
-        found = (
-            described(key, t, age, cores=cores, resident=resident, proc=self._proc)
-            for cores, resident, key in self._shares or ()
-        )
-        return tuple(process for process in found if process is not None)
+            self._look(now, t)
+        return self._found or ()
 
-    def _look(self, now: int) -> None:
+    def _look(self, now: int, t: int) -> None:
         used: dict[_Key, int] = {}
-        resident: dict[_Key, int] = {}
+        told: dict[_Key, tuple[int, str]] = {}
+        """Resident bytes and name."""
         for name in os.listdir(self._proc):
             if name.isdecimal():
                 with suppress(OSError, ValueError, IndexError):
                     stat = (self._proc / name / "stat").read_bytes()
-                    fields = stat[stat.rindex(b")") + 2 :].split()
+                    start, end = stat.index(b"(") + 1, stat.rindex(b")")
+                    fields = stat[end + 2 :].split()
                     key = int(name), int(fields[19])
                     used[key] = int(fields[11]) + int(fields[12])
-                    resident[key] = int(fields[21]) * _PAGE
+                    comm = stat[start:end].decode(errors="replace").strip()
+                    told[key] = int(fields[21]) * _PAGE, comm
         if self._looked:
-            seconds = (now - self._looked) / NS
+            seconds, age = (now - self._looked) / NS, time.clock_gettime(time.CLOCK_BOOTTIME)
+            known = {(each.pid, each.start): each for each in self._found or ()}
             shares = [
-                ((ticks - before) / _TICKS / seconds, resident[key], key)
+                ((ticks - before) / _TICKS / seconds, *told[key], key)
                 for key, ticks in used.items()
                 if (before := self._used.get(key)) is not None
             ]
-            self._shares = sorted(shares, reverse=True)[:MOST]
+            found = []
+            for cores, resident, comm, key in sorted(shares, reverse=True):
+                process = known.get(key)
+                # What slept is as it was: there may be thousands to read.
+                if process is not None and not cores and process.name == comm:
+                    process = replace(process, cores=cores, resident=resident or None, t=t)
+                else:
+                    process = described(
+                        key, t, age, cores=cores, resident=resident, proc=self._proc
+                    )
+                found += [] if process is None else [process]
+            self._found = tuple(found)
         self._looked, self._used = now, used
 
 

@@ -6,6 +6,7 @@ Above them stands what the subclass shows: the devices here, or machines elsewhe
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -29,10 +30,11 @@ from gpuwatch.tui.widgets.canvas import Canvas, too_small
 from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.page import SnapshotPage, number_lines
 
-_BUSIEST = 8
-"""Rows for the processes that use the CPU most, where there is no GPU."""
+_BUSIEST, LEAST_CORES, LATELY = 8, 0.01, 30
+"""Most rows for processes where there is no GPU: as many as used so much of a core at once in that
+many snapshots. Fewer would have the list move as one rests."""
 _LEAST_LISTED = 3
-"""Rows of the list that what is above leaves to it."""
+"""Rows of the list that what is above leaves to it; of many processes it has half."""
 _ROOMY = 30
 """Rows of the screen from which on several alerts have a place."""
 _OF_DEVICES = frozenset({"numbers", "processes"})
@@ -89,6 +91,8 @@ class Home(SessionReading):
 
     def __init__(self) -> None:
         super().__init__()
+        self._busy: deque[int] = deque(maxlen=LATELY)
+        """How many processes were busy in the latest snapshots."""
         self._most_foot: dict[tuple[int, int], int] = {}
         """By columns and rows of the screen the most rows that the foot has had."""
         self._left: Widget | None = None
@@ -158,7 +162,8 @@ class Home(SessionReading):
         if devices is not None and devices.gpus:
             wanted = 2 + len(shown) if shown else 1
         elif devices is not None and not self.whose and self.state.items:  # else see empty_rows
-            wanted = 2 + _BUSIEST
+            busy = len(shown) if self.state.process_query else max(self._busy, default=0)
+            wanted = 2 + min(_BUSIEST, max(1, busy))
         listed = 2 + len(self.state.items) if self.state.items else _EMPTY_LIST
         room = height - most  # the same for every row of the list: the graphs stand still
         part = room // (2 if devices is None or devices.gpus else 3)  # there processes tell more
@@ -178,7 +183,8 @@ class Home(SessionReading):
         """The processes, for which there are ``wanted`` rows, in what the list leaves of ``space``,
         or how many there are."""
         devices, query = self.state.devices, self.state.process_query
-        listed = min(len(self.state.items), _LEAST_LISTED) or _LEAST_SAID
+        half = max(_LEAST_LISTED, (space - 3) // 2)
+        listed = min(len(self.state.items), half) or _LEAST_SAID
         rows = min(wanted, max(0, space - listed - 2))
         short = rows < min(wanted, 4)
         if short:

@@ -23,7 +23,7 @@ from gpuwatch.tui.feed.feed import DevicesNow, News, not_recorded
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from gpuwatch.tui.feed.posting import Delivery
 from gpuwatch.tui.feed.snapshot import DeviceNow, Snapshot, Unreadable, View
-from gpuwatch.tui.home.base import Home
+from gpuwatch.tui.home.base import LEAST_CORES, Home
 from gpuwatch.tui.home.devices import (
     alert_rows,
     device_rows,
@@ -161,6 +161,7 @@ class HomeScreen(Home):
         elif self.state.devices is None or not _begins(news):
             self.state = replace(self.state, devices=news, devices_trouble=None)
             self._idle = idle_gpus(self._idle, news)
+            self._busy.append(sum((each.cores or 0) >= LEAST_CORES for each in news.processes))
         if self._away is None:
             self.look_around()
             self.paint()

@@ -15,6 +15,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Footer, Static
 
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.live_process import ProcessFacts, command_line, command_text, environment, facts
 from gpuwatch.core.processes import parents, start_time
 from gpuwatch.core.text import clean, shell
@@ -213,13 +214,13 @@ _RELATIVE = "not measured: the CPU use and memory of a parent or child"
 def family(processes: Sequence[ProcessNow]) -> list[Branch]:
     """``processes``, with the parent and the children of each that runs here."""
     above = parents()
+    below = grouped((parent, pid) for pid, parent in above.items())
     recorded = {process.pid: process for process in processes}
     nodes: dict[int, ProcessNow] = {}
     for process in processes:
         near = [process.pid]
         if process.start is not None:
-            near = [above.get(process.pid, 0), *near]
-            near += [pid for pid, parent in above.items() if parent == process.pid]
+            near = [above.get(process.pid, 0), *near, *below.get(process.pid, ())]
         for pid in near:
             node = nodes.get(pid) or recorded.get(pid) or _relative(pid, process.t)
             if node is not None:

@@ -242,12 +242,15 @@ async def test_without_a_gpu_those_that_use_the_cpu_are_told(
         busy.wait()
 
 
-async def test_without_a_gpu_processes_have_more_rows_than_a_single_gauge(
+async def test_without_a_gpu_half_of_the_rows_at_most_are_for_processes_and_only_for_busy_ones(
     fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_GPUS", "0")
     fake.list(*(entry(fake.folder / f"{n}.gpuwatch") for n in range(20)))
-    many = [replace(on_gpu(pid, 0), gpus=()) for pid in range(11, 41)]
-    async with home(fake, *many) as (_, table, pilot):
-        await pilot.resize_terminal(80, 24)
-        await until(pilot, lambda: table.size == (80, 10))  # eight, and two of the heading
+    for busy, rows in (30, 5), (2, 2), (0, 1):
+        many = [replace(on_gpu(pid, 0), gpus=()) for pid in range(11, 41)]
+        many = [*many[:busy], *(replace(each, cores=0.002) for each in many[busy:])]
+        async with home(fake, *many) as (_, table, pilot):
+            await pilot.resize_terminal(80, 24)
+            await until(pilot, lambda rows=rows: table.size == (80, 2 + rows))  # type: ignore[misc]
+            await shows(pilot, f" 1 to {rows} of 30 ")
