@@ -93,7 +93,7 @@ class Home(SessionReading):
         super().__init__()
         self._busy: deque[int] = deque(maxlen=LATELY)
         """How many processes were busy in the latest snapshots."""
-        self._most_foot: dict[tuple[int, int], int] = {}
+        self._most_foot: dict[tuple[object, ...], int] = {}
         """By columns and rows of the screen the most rows that the foot has had."""
         self._left: Widget | None = None
         """What had the focus before a line was written."""
@@ -154,15 +154,16 @@ class Home(SessionReading):
             _fit(self._top, height)
             return
         foot = foot_rows(self.state, width, height)
-        most = self._most_foot[self.room] = max(self._most_foot.get(self.room, 0), len(foot))
+        shown = *self.room, self.state.how.query
+        most = self._most_foot[shown] = max(self._most_foot.get(shown, 0), len(foot))
         foot = [Line(width)] * (most - len(foot)) + foot  # so that nothing above it moves
         devices, space = self.state.devices, height - most
-        shown = on_gpus(devices.processes, self.state.process_query) if devices else []
+        found = on_gpus(devices.processes, self.state.process_query) if devices else []
         wanted = 0
         if devices is not None and devices.gpus:
-            wanted = 2 + len(shown) if shown else 1
+            wanted = 2 + len(found) if found else 1
         elif devices is not None and not self.whose and self.state.items:  # else see empty_rows
-            busy = len(shown) if self.state.process_query else max(self._busy, default=0)
+            busy = len(found) if self.state.process_query else max(self._busy, default=0)
             wanted = 2 + min(_BUSIEST, max(1, busy))
         listed = 2 + len(self.state.items) if self.state.items else _EMPTY_LIST
         room = height - most  # the same for every row of the list: the graphs stand still
@@ -170,7 +171,7 @@ class Home(SessionReading):
         top = self.top_rows(width, max(part, room - wanted - listed))[: max(1, room - 3)]
         self.look_at(width)
         _place(self._top, top)
-        self._paint_processes(shown, wanted, space - len(top))
+        self._paint_processes(found, wanted, space - len(top))
         self._paint_list(width, space - len(top))
         _place(self._foot, foot)
         actions = ("stop", "take_up", "numbers", "filter", "mark")

@@ -95,7 +95,8 @@ def without_run(study: ListedStudy) -> ListedSession:
 
 def arranged(listed: Listed, how: ListOptions) -> tuple[Item, ...]:
     """The rows: what goes on first, then studies and sessions that are alone, in the order asked
-    for; below a study that is open its runs, in the order of a plan unless another was chosen."""
+    for; below a study that is open, or of which not all is found, its runs, in the order of a plan
+    unless another was chosen."""
     studies = {study.path: study for study in listed.studies}
     placed = [(studies.get(entry.path.parent), entry) for entry in listed.sessions]
     found = [(of, entry) for of, entry in placed if matches(how.query, entry, of)]
@@ -104,8 +105,9 @@ def arranged(listed: Listed, how: ListOptions) -> tuple[Item, ...]:
     )
     items = [Item(entry=entry) for study, entry in found if study is None]
     items += [
-        Item(None, studies[path], tuple(runs), tuple(every[path]), opened=path in how.opened)
+        Item(None, studies[path], tuple(runs), tuple(every[path]), opened)
         for path, runs in shown.items()
+        for opened in [path in how.opened or len(runs) < len(every[path])]
     ]
     items += [
         Item(None, study)

@@ -98,12 +98,15 @@ class SessionReading(HomeActs):
         self.put_in_order(how, wanted)
 
     def put_in_order(self, how: ListOptions, wanted: Path | None = None) -> None:
-        """Put the rows in order; the cursor stays on its row, or goes to ``wanted``."""
+        """Put the rows in order; the cursor stays on its row, or goes to ``wanted``, of what is
+        sought to the first one."""
         current = self.state.current
         stand = wanted or (current.path if current is not None else None)
         items = arranged(self._listed, how)
         paths = [item.path for item in items]
-        if stand in paths:
+        if how.query and how.query != self.state.how.query:
+            cursor = 0
+        elif stand in paths:
             cursor = paths.index(stand)
         elif stand is not None and stand.parent in paths:
             cursor = paths.index(stand.parent)

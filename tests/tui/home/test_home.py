@@ -101,6 +101,26 @@ async def test_the_graphs_stand_still_while_the_cursor_moves(two: list[Path], fa
         assert heading(app) == row
 
 
+async def test_what_is_sought_has_all_rows_and_the_cursor_on_its_first_one(
+    two: list[Path], fake: Fake
+) -> None:
+    why = {"status": "failed", "status_text": "exit code 1: " + "it has a long reason " * 9}
+    fake.list(entry(two[0]), entry(two[1]), entry(fake.folder / "a.gpuwatch", **why))
+    async with running(HomeScreen) as (app, pilot):
+        screen = app.screen
+        assert isinstance(screen, HomeScreen)
+        await shows(pilot, "✗ failed")
+        await pilot.press("end")
+        await shows(pilot, "✗ exit code 1: it has")
+        await pilot.press("up", "slash", *"finished", "enter")
+        await until(pilot, lambda: len(screen.state.items) == 2)
+        assert screen.state.cursor == 0
+        await until(pilot, lambda: screen.query_one("#foot").size.height == 1)
+        await pilot.press("down", "escape")
+        await until(pilot, lambda: len(screen.state.items) == 3)
+        assert screen.state.cursor == 1, "all is shown again around what was found"
+
+
 async def test_in_ascii_a_bound_is_told_from_a_smaller_value(session: Make, fake: Fake) -> None:
     fake.list(
         entry(session(alive=False), peak_gpu_memory_bytes=2**30, peak_gpu_memory_method="bound")

@@ -123,7 +123,7 @@ async def test_the_filter_works_while_it_is_written(studies: Path) -> None:
         await pilot.press("escape")
         assert len(titles(screen)) == 3
         await pilot.press("slash", *"env:docker", "enter")
-        assert titles(screen) == ["gcn"]
+        assert titles(screen) == ["gcn", "gcn"], "a study and its run that is sought"
         await pilot.press("escape")
         assert len(titles(screen)) == 3
 
