@@ -71,6 +71,8 @@ class GpuwatchApp(App[int]):
         """Keys that are still to be handled."""
         self.call: Callable[[str], None] = lambda _: self.bell()
         """Calls a person who looks elsewhere; the driver of a terminal says there what for."""
+        self.draft: dict[str | None, Any] = {}
+        """What is filled in for a run that was not started yet, by the field's id."""
         self.farewell: list[str] = []
         """Lines for the terminal after the screen is gone."""
         for theme in palette.themes():

@@ -129,6 +129,10 @@ class Gauge:
         return self.reading.value / self.ceiling
 
 
+_HELD = 0.05
+"""Share of a GPU's memory from which on it is not free."""
+
+
 @dataclass(frozen=True)
 class DeviceNow:
     """A device and its current readings."""
@@ -188,6 +192,11 @@ class DeviceNow:
         """Share of the memory in use; ``None``: unknown."""
         used, total = self.memory_used, self.memory_total
         return None if used is None or total is None else used / total
+
+    @property
+    def held(self) -> bool:
+        """Whether so much of its memory is in use that it is not free, however idle it is."""
+        return (self.memory_share or 0) >= _HELD
 
     @property
     def memory(self) -> str:
@@ -413,7 +422,8 @@ class Snapshot:
     alerts: tuple[Alert, ...] = ()
     """Warnings, the most serious first."""
     processes: tuple[ProcessNow, ...] = ()
-    """Processes on the recorded GPUs and of the run, the largest GPU memory first."""
+    """Processes on the recorded GPUs and of the run, the largest GPU memory first, then others that
+    use much of the CPU while it is warned of them."""
     counters: Counters | None = None
     """Counters of ncu."""
     profile: Profile | None = None

@@ -170,9 +170,10 @@ def obstacle(form: Form, answers: Answers) -> tuple[str, str] | None:
         return name, f"{labels.get(name, '')}{text}"
     for environment in form.environments:
         if found := refusal(form, answers, environment):
-            name = environment if environment in form.ticked else "other"
             hint = f"; {found.hint}" if found.hint else ""
-            return name, f"{environment}: {found.text}{hint}"
+            if environment in form.ticked:  # its row says why
+                return environment, f"see {environment}{hint}"
+            return "other", f"{environment}: {found.text}{hint}"
     plan = answers.plan_for(form)
     if plan is not None and plan.complaint:
         if form.places and ("--on" in plan.complaint or not form.other.strip()):

@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -65,10 +65,6 @@ PLAN_WIDER_COLUMNS = 160
 OPEN_ROWS = 45
 """Rows from which on the GPUs and all settings are shown at once."""
 _LARGEST_SEED = 9999
-
-
-_HELD = 0.05
-"""Share of a GPU's memory from which on an idle GPU is not free."""
 
 
 class NewRunScreen(WidgetScreen):
@@ -202,9 +198,21 @@ class NewRunScreen(WidgetScreen):
         self._pull.update("fetch images that are not here")
         for field in self.query(Input):
             field.cursor_blink = False
+        self._fill_in(self.gpuwatch.draft)
         self._show()
         self._ask()
         self.run_worker(self._suggest(), group="commands")
+
+    def _fill_in(self, draft: Mapping[str | None, Any]) -> None:
+        """Go on with what was left; the place is that of the row that ``n`` was pressed on."""
+        for row in self.query(FieldRow):
+            if row is not self._on or not row.text:
+                row.field.value = draft.get(row.field.id, row.field.value)
+            if isinstance(row.field, Input):
+                row.field.cursor_position = len(row.field.value)
+        if "ticked" in draft:
+            self._environments_changed = True
+            self._environments["bare"].checkbox.value = "bare" in draft["ticked"]
 
     async def _suggest(self) -> None:
         before = await asyncio.to_thread(parameters.commands_before)
@@ -347,7 +355,8 @@ class NewRunScreen(WidgetScreen):
         on_gpus = self.form.on_gpus
         ordered = sorted(machine.environments, key=lambda each: bool(each.refusal(on_gpus)))
         names = [each.text for each in ordered if each.text not in self._environments]
-        rows = {name: EnvironmentRow(name) for name in names}
+        ticked = self.gpuwatch.draft.get("ticked", ())
+        rows = {name: EnvironmentRow(name, chosen=name in ticked) for name in names}
         self._environments |= rows
         await self._environment_list.mount(*rows.values())
         usable = usable_environment(self.form, machine)
@@ -375,10 +384,9 @@ class NewRunScreen(WidgetScreen):
                 use = now.value("hw.gpu.utilization")
                 text = now.memory
                 if use is not None:
-                    held = (now.memory_share or 0) >= _HELD
-                    rest = "its memory held, idle" if held else "idle"
+                    rest = "its memory held, idle" if now.held else "idle"
                     text += f", {rest}" if use == 0 else f", {percent(use)} busy"
-                    idle |= {gpu.choice} if use == 0 and not held else set()
+                    idle |= {gpu.choice} if use == 0 and not now.held else set()
                 uses[gpu.choice] = (use or 0) + (now.memory_share or 0)
             label = Content(f"{gpu.choice}  {gpu.name}  {text}")
             self._gpus[gpu.choice] = PlainCheckbox(label, True, compact=True)
@@ -452,6 +460,8 @@ class NewRunScreen(WidgetScreen):
     async def _start(self, folder: str, planned: tuple[str, ...]) -> None:
         outcome = await commands.run(*commands.record(planned), outlives=True, folder=folder)
         self._starting = False
+        if outcome.good:
+            self.gpuwatch.draft = {}
         path = commands.session_path(outcome)
         if self._left:
             self._tell_home(outcome)
@@ -477,4 +487,9 @@ class NewRunScreen(WidgetScreen):
             self._say("it is being started, and goes on when you leave: Esc once more")
             return
         self._left = True
+        draft = self.gpuwatch.draft = {
+            row.field.id: row.field.value for row in self.query(FieldRow)
+        }
+        if self._environments_changed:
+            draft["ticked"] = self.form.ticked
         self.dismiss(None)

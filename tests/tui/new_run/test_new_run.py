@@ -344,7 +344,8 @@ async def test_an_environment_that_cannot_run_says_why_and_how_to_fix_it(fake: F
         _plans(fake, "bare", "docker", runs=[{"environment": 1, "problems": [why]}])
         await pilot.press("space")
         await pilot.press("ctrl+s")
-        await says(pilot, "✗ cannot start: docker: no Docker daemon answers; fix docker")
+        await says(pilot, "✗ cannot start: see docker; fix docker")
+        assert screen_text(app).count("no Docker daemon answers") == 1
         assert started(fake) == []
         _plans(fake, "bare", runs=[{"environment": 0}])
         await pilot.press("space")
@@ -403,7 +404,7 @@ async def test_gpus_are_chosen_and_decide_what_can_run(fake: Fake) -> None:
     async with running(NewRunScreen, (80, 40)) as (app, pilot):
         await choose(app, pilot, "workload", "mnist-cnn")
         await says(pilot, f"[x] bare ✗ {why}")
-        await says(pilot, f"cannot start: bare: {why}; install another, or choose device cpu")
+        await says(pilot, "cannot start: see bare; install another, or choose device cpu")
         await focus(app, pilot, "gpus")
         await pilot.press("enter", "tab")
         await shows(pilot, "[x] 0  NVIDIA H100")
@@ -568,6 +569,26 @@ async def test_a_refused_start_is_said_and_the_form_stays(fake: Fake) -> None:
         assert isinstance(app.screen, NewRunScreen)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+
+
+async def test_what_was_filled_in_is_there_again_until_it_is_started(
+    session: Make, fake: Fake
+) -> None:
+    fake.records(session())
+    fake.finds(environment("bare"), environment("docker"))
+    async with running(HomeScreen) as (app, pilot):
+        await pilot.press("n", *"ls")
+        await says(pilot, "[ ] docker ✓")
+        await choose(app, pilot, "repeat", "once")
+        await focus(app, pilot, "docker")
+        await pilot.press("space", "escape")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await pilot.press("n", "x")
+        await says(pilot, "[x] docker ✓")
+        assert form(app).form.command == "lsx" and form(app).form.ticked == ("bare", "docker")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        assert app.draft == {}
 
 
 async def test_read_only_starts_nothing(fake: Fake) -> None:

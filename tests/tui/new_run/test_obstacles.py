@@ -52,7 +52,7 @@ def test_the_plan_of_another_form_says_nothing() -> None:
     missing = Refusal("there is no such command")
     known = answers(form, refusals={0: missing})
     assert refusal(form, known, "bare") == missing
-    assert obstacle(form, known) == ("bare", "bare: there is no such command")
+    assert obstacle(form, known) == ("bare", "see bare")
     assert obstacle(Form(command="ls"), known) is None
 
 
@@ -62,8 +62,9 @@ def test_the_first_obstacle_has_its_field() -> None:
         "steps: must be an integer of at least 1, not '0'",
     )
     form = Form("gcn", ticked=("docker",))
+    known = answers(form, DOCKER, refusals={0: NO_DAEMON})
+    assert obstacle(form, known) == ("docker", "see docker; start it"), "its row says why"
     text = "docker: no daemon answers; start it"
-    assert obstacle(form, answers(form, DOCKER, refusals={0: NO_DAEMON})) == ("docker", text)
     form = Form("gcn", ticked=(), other="docker")
     assert obstacle(form, answers(form, DOCKER, refusals={0: NO_DAEMON})) == ("other", text)
     form = Form("gcn", other="moon=x")
