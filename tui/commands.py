@@ -51,10 +51,11 @@ class Outcome:
         """The line that says what is wrong."""
         return self.word or f"the command ended with exit code {self.code} and said nothing"
 
-    def about(self, path: Path) -> str:
-        """What it said of the session ``path``, which is named short: a row holds no whole path."""
+    def about(self, path: Path, name: str = "") -> str:
+        """What it said of the session ``path``, with its ``name``: a row holds no whole path."""
         text = self.word if self.good else self.complaint
-        return text.replace(str(path), path.name).replace(str(path.parent), path.parent.name)
+        text = text.replace(str(path), name or path.name)
+        return text.replace(str(path.parent), path.parent.name)
 
 
 async def run(

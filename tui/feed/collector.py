@@ -305,8 +305,12 @@ class Collector:
         known = "" if phase.startswith(NO_STEPS_YET) else phase
         phase = phase if count is None else known
         alerts = self._checks.warnings(devices, t, live=state.live, processes=processes)
-        if state.live and self._current is None and runs_here(self.meta):
-            alerts = tuple(self._named(alert, processes, t) for alert in alerts)
+        shared = any(alert.kind == CPU_SHARED for alert in alerts)
+        if shared and state.live and self._current is None and runs_here(self.meta):
+            others = self._others(processes, t)
+            alerts = tuple(_named(each, others) for each in alerts)
+            pids = {each.pid for each in processes}
+            processes = (*processes, *(each for each in others if each.pid not in pids))
         if state.warning:
             alerts = (Alert("disk", "", state.warning), *alerts)
         elif work is not None and not (state.live and known):
@@ -368,19 +372,17 @@ class Collector:
             view=view,
         )
 
-    def _named(self, alert: Alert, processes: Sequence[ProcessNow], t: int) -> Alert:
-        """A warning of other programs on the CPU with the one that uses most."""
-        if alert.kind != CPU_SHARED:
-            return alert
+    def _others(self, processes: Sequence[ProcessNow], t: int) -> list[ProcessNow]:
+        """Those beside the run that use much of the CPU, the busiest first."""
         above, own = parents(), {each.pid for each in processes if each.owned}
+        others = []
         for other in self._busiest.find(t):
             pid = other.pid
             while pid and pid not in own:
                 pid = above.get(pid, 0)
             if not pid and (other.cores or 0.0) >= _LEAST_CORES:
-                name = clean(shown_command(other), _LONGEST_NAME)
-                return replace(alert, text=f"{alert.text}, most by {name} (PID {other.pid})")
-        return alert
+                others.append(other)
+        return others
 
     def _stalled(self, work: Work, t: int, *, live: bool) -> list[Alert]:
         """That a live run has had no step for long, or no output where it tells no steps; of one
@@ -499,6 +501,14 @@ class Collector:
             return None
         silent = (self._now_ns() - start - max(self._ticks.newest, self._steps.newest)) / NS
         return silent if silent > max(_MAX_SILENCE_SECONDS, 4 * self._interval) else None
+
+
+def _named(alert: Alert, others: Sequence[ProcessNow]) -> Alert:
+    """A warning of other programs on the CPU with the one of ``others`` that uses most."""
+    if alert.kind != CPU_SHARED or not others:
+        return alert
+    name = clean(shown_command(others[0]), _LONGEST_NAME)
+    return replace(alert, text=f"{alert.text}, most by PID {others[0].pid}: {name}")
 
 
 def _select(devices: Sequence[DeviceNow], wanted: str | None, *, off_gpus: bool) -> str | None:

@@ -181,10 +181,19 @@ def said_of(process: ProcessNow) -> str:
     return process.command or clean(process.name or "")
 
 
+def owner_text(process: ProcessNow) -> str:
+    """``ann train.py``: its user and program, without the Python that most share."""
+    name = process.name or ""
+    python, _, script = name.partition(" ")
+    program = script if python.startswith("python") and script[:2] not in ("", "-c") else name
+    told = " ".join(clean(part) for part in (process.user, program) if part)
+    return told or f"PID {process.pid}"
+
+
 def shown_command(process: ProcessNow) -> str:
     """What is said of it, with the program's name without its folder: the arguments tell more."""
     program, blank, arguments = said_of(process).partition(" ")
-    if program.startswith("/"):
+    if process.command:  # the kernel's name of a process may have a slash
         program = program.rpartition("/")[2] or program
     return f"{program}{blank}{arguments}"
 

@@ -122,8 +122,9 @@ class HomeActs(ProcessActs, WritingScreen):
 
     async def _command(self, *arguments: str, about: Path) -> bool:
         """Run a command of gpuwatch to its end, whatever becomes of the screen."""
+        name = next(map(_told, items_of(self._listed, [about])), "")  # it may be gone then
         outcome = await commands.run(*arguments, outlives=True)
-        self.say(outcome.about(about))
+        self.say(outcome.about(about, name))
         self.action_refresh()
         return outcome.good
 

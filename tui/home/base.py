@@ -30,7 +30,7 @@ from gpuwatch.tui.widgets.canvas import Canvas, too_small
 from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.page import SnapshotPage, number_lines
 
-_BUSIEST, LEAST_CORES, LATELY = 8, 0.01, 30
+_BUSIEST, LEAST_CORES, _LATELY = 8, 0.01, 15
 """Most rows for processes where there is no GPU: as many as used so much of a core at once in that
 many snapshots. Fewer would have the list move as one rests."""
 _LEAST_LISTED = 3
@@ -91,7 +91,7 @@ class Home(SessionReading):
 
     def __init__(self) -> None:
         super().__init__()
-        self._busy: deque[int] = deque(maxlen=LATELY)
+        self._busy: deque[int] = deque(maxlen=_LATELY)
         """How many processes were busy in the latest snapshots."""
         self._most_foot: dict[tuple[object, ...], int] = {}
         """By columns and rows of the screen the most rows that the foot has had."""

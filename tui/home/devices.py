@@ -11,7 +11,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, bounded, duration, memory_usage, number, percent, si
-from gpuwatch.tui.feed.processes import ProcessNow
+from gpuwatch.tui.feed.processes import ProcessNow, owner_text
 from gpuwatch.tui.feed.snapshot import MISSING, DeviceNow, Panel, Snapshot
 from gpuwatch.tui.widgets.device_rows import grid_rows, more_values, power_text
 from gpuwatch.tui.widgets.gauge_rows import axis_row, gauge_rows, longest_fitting
@@ -30,6 +30,7 @@ _OWNER_FROM = 110
 """Columns from which on every GPU names its user and program."""
 _LEAST_OWNER, _MOST_OWNER = 10, 20
 """Columns of these below that width, where they stand in the place of the memory's bar."""
+_OWNERS = "user, program"
 _BANDWIDTH_FROM = 80
 _ID, _USE, _MEMORY, _BANDWIDTH, _POWER, _TEMPERATURE = 5, 8, 16, 12, 12, 8
 """Columns of each field of a GPU's row."""
@@ -187,7 +188,7 @@ def gpu_heading(layout: GpuLayout, width: int, history: str = "") -> Line:
     column += layout.bandwidth
     row.to(column).add(pad("power", _POWER, ">") + pad("temp", _TEMPERATURE, ">"), "muted")
     if layout.owner:
-        names = longest_fitting(("user, program", "user"), layout.owner - 2)
+        names = longest_fitting((_OWNERS, "user"), layout.owner - 2)
         row.add(f"  {names}", "muted")
     return row
 
@@ -204,8 +205,9 @@ def gpu_rows(
     use = gpu.value("hw.gpu.utilization")
     graph = _history(panel.history if panel is not None else (), layout, height)
     on = [each for each in processes if gpu.row.id in [use.device for use in each.gpus]]
+    narrow = layout.owner - 2 < len(_OWNERS)  # there programs would be cut alike
     owners = [
-        " ".join(clean(part) for part in (each.user, each.name) if part) or f"PID {each.pid}"
+        clean(each.user) if narrow and each.user else owner_text(each)
         for each in on
         if each.running
     ]
@@ -321,7 +323,14 @@ def _total(snapshot: Snapshot, layout: GpuLayout, width: int) -> Line:
             spec = ".1f" if power < 1e4 else ".0f"
             watts = f"{power / 1e3:{spec}}/{limit / 1e3:{spec}} kW"
     row.add(pad(watts, _POWER, ">"), "strong")
-    return row
+    rest = [gpu for gpu in gpus if gpu.value("hw.gpu.utilization") == 0]
+    idle = ", ".join(gpu.number for gpu in rest if not gpu.held)
+    held = ", ".join(gpu.number for gpu in rest if gpu.held)
+    free = [f"idle {idle}"] if idle else []
+    told = "; ".join([*free, f"held without work {held}"] if held else free)
+    resting = told, told.replace(" without work", ""), *free
+    text = longest_fitting(resting, row.left - 3)
+    return row.add(f"  {text}" if text else "", "muted")
 
 
 # One GPU or none: large graphs.

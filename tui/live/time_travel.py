@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, View
 from gpuwatch.tui.messages import stop_question
+from gpuwatch.tui.plain.plain import title_line
 from gpuwatch.tui.widgets.base_screen import CanvasScreen
 from gpuwatch.tui.widgets.gauge_rows import LABEL, value_width
 from gpuwatch.tui.widgets.head_rows import event_text, notable, slider, speed_text
@@ -234,7 +236,9 @@ class Stopping(CanvasScreen):
         else:
             place = self.snapshot.place
             target = self.path.parent if place is not None and place.to_come else self.path
-            self.ask(stop_question(place), lambda: self._begin_stop(target))
+            question = stop_question(place)
+            question = replace(question, text=f"{question.text}\n{title_line(self.snapshot)}")
+            self.ask(question, lambda: self._begin_stop(target))
 
     def _begin_stop(self, target: Path) -> None:
         self._say("stopping the run …")

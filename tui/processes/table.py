@@ -16,7 +16,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import counted
 from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import READ_ONLY
-from gpuwatch.tui.feed.processes import ProcessNow, shown_command
+from gpuwatch.tui.feed.processes import ProcessNow, owner_text
 from gpuwatch.tui.messages import SIGNALS, signal_question
 from gpuwatch.tui.widgets.base_screen import CanvasScreen
 from gpuwatch.tui.widgets.canvas import Canvas, Scrolled
@@ -231,10 +231,8 @@ class ProcessTable(Canvas, can_focus=True):
             return rule(self._none, width)
         if self._height == 1:
             many = f"{counted(count, 'process', 'processes')} on {self._where}: "
-            first = self.processes[0]
-            told = f"{clean(first.user or '')} {shown_command(first) or first.pid}".strip()
             room = width - len(many) - len("── ; press p ──")
-            named = f"{fit(told, room)}; " if room > _LEAST_TOLD else ""
+            named = f"{fit(owner_text(self.processes[0]), room)}; " if room > _LEAST_TOLD else ""
             return rule(f"{many}{named}press p", width)
         title = f"processes on {self._where}  {order_title(self.processes, self.order)}"
         title += f"  /{self._query}" if self._query else ""

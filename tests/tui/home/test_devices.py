@@ -60,7 +60,9 @@ def test_rows_to_spare_go_to_one_gpu_after_the_other_and_the_total_has_one_with_
 
 def test_a_narrow_row_names_the_owner_where_histories_have_no_room(session: Make) -> None:
     rows = texts(device_rows(machine(session, RUN, STRANGER, gpus=8), 80, 11))
-    assert "  user" in rows[0] and "  +1 root python w" in rows[1]
+    assert rows[0].endswith("  user, program") and "  +1 root workload" in rows[1]
+    bound = texts(device_rows(machine(session, STRANGER, gpus=8, file="03"), 68, 11))
+    assert bound[0].endswith("  user") and bound[1].endswith("  bob"), "programs would be cut alike"
     without = texts(device_rows(machine(session, RUN, gpus=8, file="02"), 60, 11))
     assert "user" not in without[0] and "─" in without[1].split("%")[1]
 
@@ -123,7 +125,8 @@ def test_the_total_leaves_a_lost_gpu_out_and_is_unknown_where_one_does_not_tell(
 ) -> None:
     snapshot = changed(machine(session, gpus=4), "gpu1", utilization=0.0, power=None)
     total = texts(device_rows(snapshot, 100, 6))[-1]
-    assert total.startswith(" all 3 of 4 busy") and "/320 GiB" in total and total.endswith("—")
+    assert total.startswith(" all 3 of 4 busy") and "/320 GiB" in total
+    assert total.endswith("—  held 1")
     lost = replace(snapshot, alerts=(Alert("lost", "gpu1", "GPU 1 is lost"),))
     total = texts(device_rows(lost, 100, 6))[-1]
     assert total.startswith(" all 3 of 3 busy") and "/240 GiB" in total
@@ -175,7 +178,17 @@ def test_a_gpu_that_is_held_without_work_is_named_with_its_owner_and_since_when(
 
 def test_a_wide_row_names_user_and_program(session: Make) -> None:
     rows = texts(device_rows(machine(session, RUN, STRANGER, gpus=2), 160, 40))
-    assert "user, program" in rows[0] and "python" in rows[1]
+    assert "user, program" in rows[0] and rows[1].endswith("  root workloads.pyz")
+
+
+def test_the_total_names_the_gpus_that_rest_as_far_as_there_is_room(session: Make) -> None:
+    snapshot = machine(session, gpus=8)
+    for id_ in ("gpu2", "gpu5"):
+        snapshot = changed(snapshot, id_, utilization=0.0)
+    snapshot = changed(snapshot, "gpu5", memory_usage=0.0)
+    texts_ = {120: "idle 5; held without work 2", 80: "idle 5; held 2", 60: "idle 5"}
+    for width, told in texts_.items():
+        assert texts(device_rows(snapshot, width, 10))[-1].endswith(told)
 
 
 def test_gpus_that_do_not_fit_are_counted(session: Make) -> None:

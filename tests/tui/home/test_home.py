@@ -240,15 +240,17 @@ async def test_a_lost_run_whose_processes_are_gone_is_closed_and_told_so_in_one_
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("XDG_DATA_HOME", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
-    path = killed_with_its_recorder()
+    killed_with_its_recorder()
     async with running(HomeScreen) as (_, pilot):
         await shows(pilot, "? lost")
         await pilot.press("s")
         await shows(pilot, "End what is left of this run?")
         await pilot.press("right", "enter")
-        await shows(pilot, f"» closed {path.name}: its run had ended")
+        await shows(pilot, "» closed steps.py in bare, started ")
+        await shows(pilot, ": its run had ended")
         await pilot.press("s", "right", "enter")
-        await shows(pilot, f"» {path.name} is not running")
+        await shows(pilot, "» steps.py in bare, started ")
+        await shows(pilot, " is not running")
         await pilot.app.workers.wait_for_complete()
 
 

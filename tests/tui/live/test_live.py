@@ -174,6 +174,7 @@ async def test_s_asks_and_the_run_goes_on_unless_stopping_is_chosen(
     async with live(session()) as (app, pilot):
         await pilot.press("s")
         await shows(pilot, "Stop this run?")
+        await shows(pilot, " mnist-cnn in bare ")
         await pilot.press("y", "n", "s", "q", answer)
         await until(pilot, lambda: "Stop this run?" not in screen_text(app))
         await app.workers.wait_for_complete()

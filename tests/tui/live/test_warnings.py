@@ -64,15 +64,19 @@ def test_the_program_that_uses_most_of_the_cpu_is_named_and_none_of_the_run(
     with SessionReader(path) as reader:
         collector = Collector(reader)
 
-        def named() -> str:
+        def told() -> tuple[str, set[int]]:
             collector.update()
-            (alert,) = collector.snapshot(View()).alerts
-            return alert.text
+            snapshot = collector.snapshot(View())
+            (alert,) = snapshot.alerts
+            return alert.text, {each.pid for each in snapshot.processes if not each.owned}
 
         try:
-            until(lambda: re.search(r"of the CPU's time, most by .+ \(PID \d+\)$", named()))
-            add(path, *(Made(each.pid, "python") for each in busy))  # they are of the run now
-            until(lambda: all(f"PID {each.pid})" not in named() for each in busy))
+            pids = {each.pid for each in busy}
+            until(lambda: pids <= told()[1], "they are listed beside the run's own")
+            assert re.search(r"of the CPU's time, most by PID \d+: ", told()[0])
+            add(path, *(Made(pid, "python") for pid in pids))  # they are of the run now
+            until(lambda: all(f"PID {pid}:" not in told()[0] for pid in pids))
+            assert not pids & told()[1]
         finally:
             for each in busy:
                 each.kill()
