@@ -104,6 +104,12 @@ class ListedStudy(Labelled):
     says: tuple[Mapping[str, str], ...] = ()
 
     @property
+    def said(self) -> tuple[str, ...]:
+        """What is said of it in short; words on home find it."""
+        placed = () if self.placement is None else (self.placement["text"],)
+        return *placed, *(each["short"] for each in self.says)
+
+    @property
     def waits(self) -> str:
         """Of a study at a place without any run yet the state of its job, such as ``queued``."""
         return "" if self.sessions or self.placement is None else self.placement["state"]
