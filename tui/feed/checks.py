@@ -286,6 +286,7 @@ class Checks:
             threads_of(self._reader.facts()),
             logical_cores(self._devices),
             self._mean("cpu", "hw.cpu.utilization", start, end),
+            mapping(self._meta.get("run")).get("device") == "cpu",
         )
 
     def _means(

@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
                 hint = "several sessions: gpuwatch compare A B"
         if message.startswith("unrecognized arguments: --record") and self.prog.endswith(" run"):
             hint = "without a screen: gpuwatch --record WORKLOAD"
-        if message.endswith("given twice"):
+        if message.endswith("given twice") and message.split()[1] not in ("--name:", "--note:"):
             hint = "several values are a sweep: `gpuwatch sweep mnist-cnn --batch-size 16,32`"
         if message.startswith("argument --compile: invalid choice"):
             hint = "name the workload first: gpuwatch run mnist-cnn --compile"

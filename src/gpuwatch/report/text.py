@@ -227,11 +227,12 @@ def _table(table: Table, columns: int, first: int | None) -> Iterator[Part]:
     else:
         lines = {line for row in rows for cell in row for line in cell.split("\n")}
         wide = {len(line) for line in lines if "\t" in line}
-        ways = (
-            _split(head, rows, longest, columns, table.kept, first)
-            for longest in sorted({*wide, 0}, reverse=True)
-        )
-        layout = min(ways, key=lambda of: (of.is_cut, len(of.pages), sum(of.left_out)))
+        tried = list[_Layout]()
+        for longest in sorted({*wide, 0}, reverse=True):
+            tried.append(_split(head, rows, longest, columns, table.kept, first))
+            if tried[-1].lack == (False, 1, 0):
+                break
+        layout = min(tried, key=lambda each: each.lack)
     for of_page in layout.pages:
         heading, body = _page(head, layout, of_page, columns, table.marks)
         yield Part((), ((),))
@@ -264,6 +265,11 @@ class _Layout:
     left_out: tuple[int, int] = (0, 0)
     """Columns before and after those of the only page of a screen."""
     is_cut: bool = False
+
+    @property
+    def lack(self) -> tuple[bool, int, int]:
+        """Whether a value is cut, tables, columns left out: less is better."""
+        return self.is_cut, len(self.pages), sum(self.left_out)
 
 
 def _whole(head: Sequence[str], rows: Sequence[Sequence[str]]) -> _Layout:
@@ -306,7 +312,7 @@ def _split(
             break
         kept = kept[1:]
     limit = max(_SHORTEST, room - _GAP)
-    is_cut = max(widths) > limit
+    is_cut = max(widths, default=0) > limit
     widths = [min(width, limit) for width in widths]
     others = [at for at in range(1, len(head)) if at not in kept]
     ends = list(itertools.accumulate((widths[at - 1] + _GAP for at in others), initial=0))

@@ -9,8 +9,10 @@ import pytest
 
 from gpuwatch.analysis.comparison.comparison_row import ceiling_notes
 from gpuwatch.analysis.comparison.side_by_side import compare
+from gpuwatch.analysis.hardware.crosscheck import clocks_of
 from gpuwatch.analysis.summary.load import partly_sampled
 from gpuwatch.report.document.efficiency import efficiency_rows
+from gpuwatch.session.rows import DeviceRow
 from tests.analysis.sessions import COUNT, CPU, GPU, H100, calibration, summary
 
 FLOAT32 = 132 * 256 * 1.98e9
@@ -118,17 +120,30 @@ def test_clocks_that_were_held_down_are_told_with_share_of_time_and_mean(tmp_pat
     )
 
 
-def test_power_that_holds_the_clocks_down_is_the_bound_of_a_run_below_both(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("heat", "bound"), [(0.9, "power"), (1.1, "neither")])
+def test_power_that_holds_the_clocks_down_most_is_the_bound_of_a_run_below_both(
+    tmp_path: Path, heat: float, bound: str
+) -> None:
     gauges = {
         **HELD,
+        ("gpu0", "hw.gpu.throttle.thermal"): heat,
         ("gpu0", "hw.gpu.power"): 350.0,
         ("gpu0", "hw.gpu.utilization"): 1.0,
         ("gpu0", "hw.gpu.memory.bandwidth"): 1e11,
     }
     found = summary(tmp_path / "a.gpuwatch", gauges=gauges, count=at(1e13)).efficiency
     verdict = found.roofline.verdict
-    assert verdict.bound == "power"
-    assert verdict.text.startswith("power-limited: 350 W, clocks held down all the time; neither")
+    assert verdict.bound == bound
+    told = "power-limited: 350 W, clocks held down all the time; neither"
+    assert verdict.text.startswith(told) == (bound == "power")
+
+
+def test_a_run_of_several_gpus_is_limited_by_power_where_all_of_them_are() -> None:
+    held = {"hw.gpu.throttle.power": 0.9, "hw.gpu.power": 690.0}
+    gpus = [DeviceRow(f"gpu{at}", "gpu", "", None, True, {}) for at in range(2)]
+    both, one = (clocks_of(gpus, {"gpu0": held, "gpu1": each}) for each in (held, {}))
+    assert both is not None and both.by_power == 0.9
+    assert one is not None and (one.held, one.by_power) == (0.9, 0.0)
 
 
 def test_one_glimpse_of_clocks_that_are_held_down_is_no_warning(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from gpuwatch.cli import main
 from gpuwatch.cli.commands.report import FILES
 from gpuwatch.cli.dispatch import COMMANDS, SESSION, parser_of
 from gpuwatch.report.json import dumps
+from gpuwatch.session import placement
+from gpuwatch.session.placement import JobState, Placement
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import Label
 from gpuwatch.session.study.progress import recorder_alive
@@ -173,6 +175,16 @@ def test_a_study_of_several_runs_is_started_with_a_label_of_its_own(
     until(lambda: len(list(folder.glob("*.gpuwatch"))) == 2 and not recorder_alive(folder))
 
 
+def test_a_single_run_that_waits_at_a_place_has_its_label(studies: Path, told: Told) -> None:
+    folder = studies / "waits"
+    plan(folder, "01-bare")
+    placement.write(folder, Placement("slurm=gpu", "x", JobState.QUEUED))
+    labels.change(folder, "01-bare.gpuwatch", lambda _: Label("queued", ("fast",)))
+    (row,) = (each for each in listed(told)["studies"] if each["study"] == "waits")
+    assert (row["name"], row["tags"]) == ("queued", ["fast"])
+    assert "is the name of" in told("run", "--name", "queued", "--", "true", code=2)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -182,6 +194,7 @@ def test_a_study_of_several_runs_is_started_with_a_label_of_its_own(
         ("--tag", "a b"),
         sum((("--tag", str(each)) for each in range(17)), ()),
         ("--note", "x" * 2001),
+        ("--name", "one", "--name", "two"),
     ],
 )
 def test_a_label_that_cannot_be_is_refused_before_anything_starts(

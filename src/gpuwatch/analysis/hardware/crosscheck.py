@@ -178,11 +178,11 @@ def clocks_of(gpus: Sequence[DeviceRow], means: Means) -> Clocks | None:
     by_power, watts, limits = list[float](), list[float | None](), list[float | None]()
     for gpu in gpus:
         of_gpu = means.get(gpu.id, {})
-        share = max((of_gpu.get(metric, 0.0) for metric, _ in _CAUSES), default=0.0)
-        if share < HELD:
+        power, heat = (of_gpu.get(metric, 0.0) for metric, _ in _CAUSES)
+        by_power.append(power if power >= heat else 0.0)
+        if (share := max(power, heat)) < HELD:
             continue
         held.append(share)
-        by_power.append(of_gpu.get("hw.gpu.throttle.power", 0.0))
         watts.append(of_gpu.get("hw.gpu.power"))
         limits.append(number(gpu.attributes.get("power.limit")))
         clock = of_gpu.get("hw.gpu.clock.sm")
@@ -198,7 +198,7 @@ def clocks_of(gpus: Sequence[DeviceRow], means: Means) -> Clocks | None:
         sum(now) / len(now) if now else None,
         sum(most) / len(most) if most else None,
         min(1.0, sum(now) / sum(most)) if all_held else None,
-        max(by_power),
+        min(by_power),
         _mean(watts),
         _mean(limits),
     )

@@ -249,7 +249,9 @@ def efficiency_of(
         executed_flop=_times(None if counters is None else counters.flop_per_step, rate),
         executed_bytes=_times(None if counters is None else counters.dram_bytes_per_step, rate),
         on_gpu=bool(gpus),
-        **_busy(gpus, devices, metrics, window, facts) if steady and of_run else {},
+        **_busy(gpus, devices, metrics, window, facts, run.get("device") == "cpu")
+        if steady and of_run
+        else {},
         sm_activity=_mean(metrics, "hw.gpu.sm.activity") if steady and gpus else None,
         pipe=busiest(partial(_mean, metrics)) if steady and gpus and not absent else None,
         data_share=data_share,
@@ -334,6 +336,7 @@ def _busy(
     metrics: Metrics,
     window: Window,
     facts: Mapping[str, Mapping[str, JSON]],
+    on_cpu: bool,
 ) -> dict[str, Any]:
     """The fields of :class:`Rates` on how busy the device was, or the program."""
     if gpus:
@@ -345,4 +348,5 @@ def _busy(
         threads_of(facts),
         logical_cores(devices),
         _mean(metrics, "hw.cpu.utilization"),
+        on_cpu,
     )

@@ -26,6 +26,7 @@ def cpu_shares(
     threads: int | None,
     logical: int | None,
     all_programs: float | None,
+    on_cpu: bool,
 ) -> dict[str, Any]:
     """The CPU fields of ``Rates``: busy ``cores`` as shares of the threads and of all cores.
 
@@ -35,12 +36,13 @@ def cpu_shares(
         threads: number of the workload's threads.
         logical: logical cores of the machine.
         all_programs: share of all cores' time in use, by any program, 0 to 1.
+        on_cpu: the workload said that it computes there; else it may wait for a GPU unknown here.
     """
     return {
         "busy": None if cores is None or not threads else min(1.0, cores / threads),
         "own_cores": None if cores is None or not logical else min(1.0, cores / logical),
         "own_at_most": at_most,
-        "waits": None if cores is None else max(0.0, 1 - cores),
+        "waits": None if cores is None or not on_cpu else max(0.0, 1 - cores),
         "cores_busy": all_programs,
     }
 

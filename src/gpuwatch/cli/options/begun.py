@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.cli.options import notifying
+from gpuwatch.cli.parser import Once
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import StorageError, UsageError
@@ -15,11 +16,17 @@ from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import NONE, Label, clean_name, clean_note, clean_tag, with_tags
 from gpuwatch.session.study.plan import Plan
 
+_SEVERAL = "several share a --tag"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """``--name``, ``--tag``, ``--note`` and ``--notify``."""
     parser.add_argument(
-        "--name", type=clean_name, metavar="NAME", help="a name that other commands accept"
+        "--name",
+        type=clean_name,
+        action=Once,
+        metavar="NAME",
+        help="a name that other commands accept",
     )
     parser.add_argument(
         "--tag",
@@ -29,20 +36,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TAG",
         help="a tag, repeatable: tag:TAG stands for all sessions with it",
     )
-    parser.add_argument("--note", type=clean_note, metavar="TEXT", help="a note, for people")
+    parser.add_argument(
+        "--note", type=clean_note, action=Once, metavar="TEXT", help="a note, for people"
+    )
     notifying.add_argument(parser)
 
 
 def check(request: Request, arguments: argparse.Namespace) -> None:
     """Raise ``UsageError`` where ``request`` cannot have the label of ``arguments``."""
     with_tags(NONE, arguments.tag, ())
-    if arguments.name:
-        if len(request.on) > 1:
-            raise UsageError(
-                f"--name of {len(request.on)} studies, one at each place", "several share a --tag"
-            )
-        of = None if request.resume is None else (request.resume, _key(request.plan))
-        session_lookup.refuse_taken(arguments.name, of, "several share a --tag")
+    if arguments.name and len(request.on) > 1:
+        raise UsageError(f"--name of {len(request.on)} studies, one at each place", _SEVERAL)
+    of = None if request.resume is None else (request.resume, _key(request.plan))
+    session_lookup.refuse_taken(arguments.name or "", of, _SEVERAL)
 
 
 def begun(study: Path, plan: Plan, arguments: argparse.Namespace) -> None:
@@ -54,8 +60,10 @@ def begun(study: Path, plan: Plan, arguments: argparse.Namespace) -> None:
         return replace(label, name=name or label.name, note=note or label.note)
 
     if arguments.name or arguments.tag or arguments.note:
+        key = _key(plan)
         try:
-            labels.change(study, _key(plan), labelled)
+            session_lookup.refuse_taken(arguments.name or "", (study.resolve(), key), _SEVERAL)
+            labels.change(study, key, labelled)
         except (StorageError, UsageError) as error:  # the study goes on without
             say(f"it has no name, tag or note: {error}")
     notifying.follow(study, arguments.notify)

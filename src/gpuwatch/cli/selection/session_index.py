@@ -52,7 +52,9 @@ def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:
             label = {**vars(labels.get(row.path.name, NONE)), "labels_problem": problem}
             sessions.append(replace(row, **label, run=run, block=block))
         if len(rows) != 1 or (facts["runs"] or 0) > 1:
-            label = {**vars(labels.get("", NONE)), "labels_problem": problem}
+            # While it waits, a study of one run has the label of that.
+            own = labels.get("", NONE) if rows else next(iter(labels.values()), NONE)
+            label = {**vars(own), "labels_problem": problem}
             studies.append(_study(folder, rows, facts, label, cache.sayings(folder)))
     cache.save()
     sessions.sort(key=lambda row: (row.started, str(row.path)), reverse=True)

@@ -259,8 +259,11 @@ def _whole(folder: Path) -> tuple[Path, str]:
 
 
 def _is_named(folder: Path, text: str) -> bool:
-    study = read(folder).get("")
-    return study is not None and study.name == text
+    """Also of a study that waits, whose session is not there yet."""
+    return any(
+        label.name == text and not (key and (folder / key).exists())
+        for key, label in read(folder).items()
+    )
 
 
 def refuse_taken(name: str, of: tuple[Path, str] | None, several: str) -> None:
@@ -274,9 +277,10 @@ def refuse_taken(name: str, of: tuple[Path, str] | None, several: str) -> None:
             raise UsageError(
                 f"{name!r} is the id of a session or its folder: {path}", "choose another name"
             )
-    for folder in resolved([*(path.parent for path in known), *waiting_studies()]):
+    waiting = waiting_studies()
+    for folder in resolved([*(path.parent for path in known), *waiting]):
         for key, label in read(folder).items():
-            if label.name != name or not (folder / key).exists():
+            if label.name != name or not (folder in waiting or (folder / key).exists()):
                 continue
             at, file = (folder, key) if key else _whole(folder)
             if (at, file) != of:

@@ -201,9 +201,10 @@ def cautions(result: StudyResult, where: str = "in the report") -> list[str]:
     lacks = [_bare(cell.lack.text) for cell in cells if cell.lack]
 
     def told(note: str) -> bool:
-        what = _bare(note.partition(": ")[2])  # behind the name of a run or question
+        of, _, what = map(_bare, note.partition(": "))  # the name of a run or question, often
         in_lack = what not in lacks and any(what in each for each in lacks)
-        return _bare(note) in said or bool(what and (what in said or in_lack))
+        again = " " in what and (in_lack or (of in said and what in said))
+        return _bare(note) in said or again
 
     found = [each for each in doubts(result) if not told(each)]
     if len(found) > _MOST_DOUBTS:
