@@ -441,7 +441,7 @@ def test_what_measures_bandwidth_is_told_and_what_would(
 ) -> None:
     driver.set_machine(driver="580.65.06")
     told = cli("doctor", *with_torch(without_torch)).stdout
-    assert "GPU: gpu0, gpu1: 2 x NVIDIA " in told and told.count("compute capability") == 1
+    assert "GPU: gpu0, gpu1: 2 x NVIDIA " in told and told.count("capability 9.0") == 1
     driver.set(gpu=1, compute_capability="8.0", name="NVIDIA A100-SXM4-40GB")
     gpu = asked(cli, *with_torch(without_torch), code=0)["gpus"][1]
     assert gpu["bandwidth_by"] is None and gpu["bandwidth"]["code"] == "no-counters"

@@ -414,7 +414,7 @@ def test_a_verdict_has_its_mark_and_colour_and_what_is_worse_its_own(
     shown = [row.spans() for section in brief for row in section.body]
     by_name = {"".join(text for text, _ in row).strip()[:18]: row for row in shown}
     text, role = by_name["step time, typical"][-1]
-    assert (text.strip(), role) == ("552 ms +10.0 % worse", "bad")
+    assert (text.strip(), role) == ("552 ms +10.0 % worse (+9.8 to +10.2)", "bad")
     assert by_name["algorithmic bytes/"][-1][1] == "strong"
 
 
