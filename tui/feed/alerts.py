@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from statistics import median
 
 from gpuwatch.analysis.hardware.ceilings import devices_of_run, gpus_unknown
@@ -188,18 +188,18 @@ def stalled(
     return [Alert("stalled", "", f"no {what} for {pause(silent / NS)}, usually {told}")]
 
 
-def paused(rows: Sequence[StepRow], pace: float | None) -> list[Alert]:
-    """The longest pause between the step lines of a run that is over, if :func:`stalled` told of
-    it; what evaluations took of it is known by then."""
-    gaps = [b.t - a.t - round(b.evaluation * NS) for a, b in pairwise(rows)]
-    if not gaps:
-        return []
-    at = gaps.index(longest := max(gaps))
-    times = [row.t for row in islice(rows, at + 1)]
-    if not stalled("step", times, times[-1] + longest, pace):
-        return []
-    text = f"longest pause {pause(longest / NS)}, after step {rows[at].step:,}"
-    return [Alert("pause", "", text)]
+def paused(rows: Sequence[StepRow]) -> list[Alert]:
+    """The longest pause between the step lines of a run that is over of which :func:`stalled` told;
+    what evaluations took of it is known by then."""
+    gaps = [b.t - a.t - min(b.evaluation * NS, b.t - a.t) for a, b in pairwise(rows)]
+    least = max(_LEAST_STALLED_NS, STALLED_STEPS * median(gaps)) if gaps else 0.0
+    longest, found = 0.0, list[Alert]()
+    for at, (row, gap) in enumerate(zip(rows, gaps, strict=False)):
+        if at >= _LEAST_GAPS and gap >= max(least, 2 * longest):
+            text = f"longest pause {pause(gap / NS)}, after step {row.step:,}"
+            found = [Alert("pause", "", text)]
+        longest = max(longest, gap)
+    return found
 
 
 # Low memory.

@@ -131,6 +131,8 @@ class Checks:
         pods = [Alert("pods", "", text) for text in told]
         launched = number(mapping(self._meta.get("launch")).get("t"))
         late = launched is not None and t - launched >= _OFF_GPUS_NS
+        if not live:  # of one that is over no GPU is used without a word of its own, too
+            late = mapping(self._meta.get("run")).get("device") is not None
         unused = ""
         if gpus is not None and (late or self._steps.any):
             unused = left_unused(self._meta, self._devices, self._visible, live=live)

@@ -23,7 +23,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import LONGEST_INTERVAL, SHORTEST_INTERVAL, mapping, number
 from gpuwatch.core.paths import open_regular
 from gpuwatch.core.processes import parents
-from gpuwatch.core.text import clean
+from gpuwatch.core.text import clean, cut
 from gpuwatch.core.units import NS
 from gpuwatch.session.placement import elsewhere
 from gpuwatch.session.reading.reader import SessionReader
@@ -98,6 +98,8 @@ _MAX_EVENTS = 2000
 _MAX_SILENCE_SECONDS = 5.0
 _MOST_SAID = 1 << 16
 """Bytes at the end of a recorder's log that are read."""
+_LONGEST_GIVEN = 30
+"""Characters of the name that a run was given."""
 _LEAST_CORES, _LONGEST_NAME = 0.2, 40
 """Least use of a program that is named, and characters of its name."""
 _BOUND_NS = 5 * NS
@@ -127,7 +129,8 @@ class Collector:
         self._now_ns = now_ns
         self._current = current
         self.meta: Mapping[str, Any] = reader.meta()
-        self._label = labels.read(reader.path.parent).get(reader.path.name, NONE)
+        given = labels.read(reader.path.parent).get(reader.path.name, NONE).name
+        self._given: str = cut(given, _LONGEST_GIVEN) if current is None else current._given
         self._channels: tuple[ChannelRow, ...] = ()
         self._by_device: defaultdict[str, list[ChannelRow]] = defaultdict(list)
         self._constant: dict[int, Reading] = {}
@@ -322,7 +325,7 @@ class Collector:
         metrics = tuple(metrics_of(devices, selected, self._steps)) if with_metrics else ()
         return Snapshot(
             path=str(path),
-            name=": ".join(filter(None, (self._label.name, name or path.stem))),
+            name=": ".join(filter(None, (self._given, name or path.stem))),
             arguments=command_of(workload).partition(ran)[2] if ran else "",
             environment=environment,
             elsewhere=elsewhere(path.parent),
@@ -388,7 +391,7 @@ class Collector:
         """That a live run has had no step for long, or no output where it tells no steps; of one
         that is over the longest such pause."""
         if not live:
-            return [] if work.step is None else paused(self._steps.recent, work.step_seconds)
+            return [] if work.step is None else paused(self._steps.recent)
         if not self._steps.any:
             return stalled("output", self._printed_at, t, longest=self._quiet)
         if work.step is not None and work.step == work.total:

@@ -69,8 +69,10 @@ def period_of(
     whole = window.start, window.end
     part = max(window.start, steps[0]), min(window.end, steps[1])
     start, end = part if part[1] - part[0] > least else whole
-    text = _last(end - start)
-    return Period(start, end, text + " of steps" * (text != _last(window.end - window.start)))
+    length = window.end - window.start
+    if end - start > 0.95 * length:  # but for the last moment, it is of steps
+        return Period(start, end, _last(length))
+    return Period(start, end, f"{_last(end - start)} of steps")
 
 
 def _last(ns: int) -> str:

@@ -45,7 +45,7 @@ def parts_of(meta: Mapping[str, Any], steps: Steps, t: int) -> Iterator[Part]:
         yield "evaluation", start, end
     for report in _FURTHER:
         ended, took = told(report), told(report, "real_seconds")
-        if ended is not None and took is not None:
+        if ended is not None and took is not None and 0 <= took * NS <= ended:
             yield _FURTHER[report][0], ended - took * NS, ended
     if "end" in meta and "result" not in meta and (goes_on := _further(meta)) is not None:
         report, since = goes_on

@@ -137,13 +137,16 @@ class WorkRate(StepHistory):
         return mean_rate(rows, self._work, told=self._steps.told)
 
     def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
-        """Of the timed steps as in ``gpuwatch show``: of the time that they took."""
+        """Of the timed steps as in ``gpuwatch show``: of the time that they took. Of any other
+        time from its first step to its last: what a run does without steps is no rate of 0."""
         if least:
             return super().mean(start, end, least)
         rows = self._steps.within(start, end)
         known = rows is not None or self._steps.whole is not None
         if known and (start, end) == self._steps.timed and (timed := self._steps.timed_lines()):
             return self.of(timed)
+        first, last = self._steps.span
+        start, end = max(start, first), min(end, last)
         if rows is not None:
             near = [row for row in self._steps.recent if row.t >= start - 60 * NS]
             return rate_series(near, self._work, [start, end])[0]

@@ -234,7 +234,8 @@ def _device_title(snapshot: Snapshot, width: int) -> Line:
     row.add(device.title if device else "no device recorded", "strong")
     on_gpu = device is not None and device.row.kind == "gpu"
     if snapshot.off_gpus and not on_gpu:
-        row.add(f"  the run {'uses' if snapshot.status.live else 'used'} no GPU", "muted")
+        if not any(alert.kind == "unused" for alert in snapshot.alerts):
+            row.add(f"  the run {'uses' if snapshot.status.live else 'used'} no GPU", "muted")
     elif len(snapshot.gpus) > 1:
         place = [gpu.row.id for gpu in snapshot.gpus].index(str(snapshot.selected)) + 1
         row.add(f"  {place} of {len(snapshot.gpus)}, Tab for the next", "muted")

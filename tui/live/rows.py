@@ -125,8 +125,10 @@ def parts_text(parts: Sequence[Part], most: int) -> str:
     while kept:
         told = "  ".join(f"{name} {quantity(took[name], 's')}" for name in kept)
         rest = sum(seconds for name, seconds in took.items() if name not in kept and seconds > 0)
-        told += f"  rest {quantity(rest, 's')}" * (rest > 0)
-        if len(told) <= most:
+        whole = told + f"  rest {quantity(rest, 's')}" * (rest > 0)
+        if len(whole) <= most:
+            return whole
+        if kept == ["steps"] and len(told) <= most:
             return told
         kept.remove(min(kept, key=lambda name: (name == "steps", took[name])))
     return ""

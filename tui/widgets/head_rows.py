@@ -72,7 +72,8 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
         used = row.used + where.used + 10
         right += _place(snapshot.place, width - used_columns - min(used, _MIN_NAME) - 1)
     right += end
-    if width >= _WIDE and not snapshot.status.live and not snapshot.replay:
+    over = not snapshot.status.live and not snapshot.replay
+    if width >= _WIDE and over and snapshot.place is None:
         took = [(name, (end - start) / NS) for name, start, end in snapshot.parts]
         further = [each for each in took if each[0] in FURTHER and each[1] > snapshot.seconds / 10]
         right += [(f"+ {clock_time(round(time))} {name} ", "muted") for name, time in further]

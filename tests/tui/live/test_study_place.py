@@ -43,7 +43,7 @@ def test_a_run_is_called_by_its_name_and_by_what_it_runs(session: Make) -> None:
     assert page_text(path).startswith(" gpuwatch low lr: mnist-cnn ")
 
 
-def title(snapshot: Snapshot, place: StudyPosition, width: int) -> str:
+def title(snapshot: Snapshot, place: StudyPosition | None, width: int) -> str:
     row = title_row(replace(snapshot, place=place), width, paused=False)
     return "".join(text for text, _ in row.spans())
 
@@ -55,8 +55,9 @@ async def test_what_came_long_after_the_timed_steps_stands_beside_the_elapsed_ti
     over = replace(
         snapshot, status=Status(State.STOPPED, "stopped"), seconds=17.0, parts=tuple(parts)
     )
-    assert title(over, PLACE, 120).endswith("■ stopped  0:17 + 1:12 ncu ")
-    assert title(over, PLACE, 80).endswith("■ stopped  0:17 ")
+    assert title(over, None, 120).endswith("■ stopped  0:17 + 1:12 ncu ")
+    assert title(over, None, 80).endswith("■ stopped  0:17 ")
+    assert title(over, PLACE, 120).endswith("■ stopped  0:17 "), "its place is told"
 
 
 @pytest.mark.parametrize(

@@ -277,10 +277,21 @@ def test_of_a_run_that_is_over_the_pause_that_was_told_is_told_without_its_evalu
         (first,) = reader.steps(limit=1)
     ends = [*range(20), 92, 93]
     rows = [replace(first, t=t * NS, step=at, evaluation=0.0) for at, t in enumerate(ends)]
-    (alert,) = paused(rows, 0.5)
+    (alert,) = paused(rows)
     assert alert.text == "longest pause 1:13, after step 19"
     rows[20] = replace(rows[20], evaluation=70.0)
-    assert paused(rows, 0.5) == paused(rows[:1], 0.5) == []
+    assert paused(rows) == paused(rows[:1]) == []
+    rows[20] = replace(rows[20], evaluation=1e305)
+    assert paused(rows) == []
+
+
+def test_of_two_pauses_the_longest_is_told_that_was_no_usual_one_then(session: Make) -> None:
+    with SessionReader(session()) as reader:
+        (first,) = reader.steps(limit=1)
+    ends = [*range(20), 34, 35, 60]
+    rows = [replace(first, t=t * NS, step=at, evaluation=0.0) for at, t in enumerate(ends)]
+    (alert,) = paused(rows)
+    assert alert.text == "longest pause 15 s, after step 19"
 
 
 @pytest.mark.parametrize(("after", "told"), [(100, False), (900, True)])
