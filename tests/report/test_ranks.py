@@ -51,6 +51,14 @@ def test_show_has_a_table_of_the_ranks_and_who_is_slower(tmp_path: Path) -> None
     assert " HBM3; 2 ranks; " in " ".join(text.split())
 
 
+def test_ranks_on_other_machines_are_counted(tmp_path: Path) -> None:
+    found = described(session(tmp_path))
+    assert found.ranks is not None
+    found = replace(found, ranks=replace(found.ranks, world_size=16))
+    text = " ".join(as_text(document(compare([found]), ""), 100).split())
+    assert " HBM3; 2 of 16 ranks; " in text and " 2 of 16 ranks rank device " in text
+
+
 def test_show_says_so_if_no_rank_stands_out_and_has_no_unknown_columns(tmp_path: Path) -> None:
     text = as_text(document(compare([described(session(tmp_path))]), ""), 100)
     assert "no rank's own time stands out by more than 1.0 % of the step" in text

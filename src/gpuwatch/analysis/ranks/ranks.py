@@ -122,6 +122,12 @@ class Ranks:
     heat: Heat | None
     """``None``: the own times are unknown, or the ranks share no time."""
 
+    @property
+    def counted(self) -> str:
+        """``8 ranks``; ``8 of 16 ranks`` where the run has more on other machines."""
+        here, world = len(self.figures), self.world_size or 0
+        return f"{here} of {world} ranks" if world > here else f"{here} ranks"
+
 
 @dataclass(frozen=True)
 class Telemetry:

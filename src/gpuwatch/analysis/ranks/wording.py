@@ -54,7 +54,7 @@ def straggler(found: Straggler, ranks: Ranks) -> str:
 
 def short(ranks: Ranks) -> str:
     """``2 ranks · slowest 1, +12 %, data wait``; for a line of a screen."""
-    count = f"{len(ranks.figures)} ranks"
+    count = ranks.counted
     if ranks.stragglers:
         first = ranks.stragglers[0]
         name = leading(first)

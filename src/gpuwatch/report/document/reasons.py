@@ -208,7 +208,7 @@ def ranks(question: Question) -> Section:
     items: list[Item] = []
     for cell, run in zip(question.cells, middle_runs(question), strict=True):
         if run is not None and run.session.ranks is not None:
-            items.append(Heading(f"{cell.label}: {len(run.session.ranks.figures)} ranks"))
+            items.append(Heading(f"{cell.label}: {run.session.ranks.counted}"))
             items += rank_items(cell.label, run.session.ranks, run.session.devices)
     return Section("ranks of a run in the middle of each cell", items)
 

@@ -123,7 +123,7 @@ def sessions(
         if session.ranks is not None:
             items = reasons.rank_items(label, session.ranks, session.devices)
             named = f"{label}: " if several else ""
-            sections.append(Section(f"{named}{len(session.ranks.figures)} ranks", items))
+            sections.append(Section(f"{named}{session.ranks.counted}", items))
     sections += reasons.around(compared, columns)
     if several:
         titles = [each.given.heading(session_title(each)) for each in compared.sessions]
@@ -301,7 +301,7 @@ def _how(session: Summary) -> str:
     """When, where and by what a session was recorded."""
     gpus = [f"{gpu.id} {gpu.name}" for gpu in used_gpus(session)]
     device = ", ".join(gpus or device_names(session))
-    ranks = "" if session.ranks is None else f"{len(session.ranks.figures)} ranks"
+    ranks = "" if session.ranks is None else session.ranks.counted
     parts = (started(session), device, ranks, _what(session), session.path)
     return clean("; ".join(filter(None, parts)), 600)
 
