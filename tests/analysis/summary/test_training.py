@@ -109,6 +109,24 @@ def test_it_is_told_since_which_step_no_loss_is_finite(tmp_path: Path) -> None:
     assert "the loss is no finite number any more (since step 6)" in found.notes
 
 
+def test_that_step_is_sought_as_far_back_as_it_is(tmp_path: Path) -> None:
+    more = [{"event": "step", "step": step, "loss": math.nan} for step in range(21, CHUNK + 100)]
+    found = summary(tmp_path / "a.gpuwatch", steps=[*lines(), *more])
+    assert found.training.lost_at == 21
+
+
+def test_warm_up_steps_have_a_count_of_their_own(tmp_path: Path) -> None:
+    warm = [{**line, "step": line["step"] + 40, "warmup": True} for line in lines(loss=math.nan)]
+    found = summary(tmp_path / "a.gpuwatch", steps=[*warm, *lines(loss=1.0)[:3]])
+    assert found.training.lost_at is None
+    lost = [{**line, "loss": math.nan} for line in lines()]
+    found = summary(tmp_path / "b.gpuwatch", steps=[*warm, *lost])
+    assert found.training.lost_at == 1
+    silent = [{**line, "loss": None} for line in lines()]
+    found = summary(tmp_path / "c.gpuwatch", steps=[*warm, *silent])
+    assert found.training.lost_at is None
+
+
 def test_a_list_gives_its_last_value_and_a_warm_up_none(tmp_path: Path) -> None:
     warm = {"event": "step", "step": 1, "warmup": True, "loss": 9.0, "acc1": 0.5}
     batch = {"event": "step", "step": 3, "count": 3, "loss": [3.0, 2.0, 1.5], "acc1": 0.25}

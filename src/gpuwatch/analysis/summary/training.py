@@ -63,8 +63,8 @@ class Training:
     epoch: Reported
     """From the epoch lines."""
     lost_at: int | None = None
-    """The step since which no loss is a finite number; ``None``: the newest is one, or none was
-    told."""
+    """The timed step since which no loss is a finite number; ``None``: the newest is one, or none
+    was told."""
 
 
 def training_of(reader: SessionReader, reason: str | None, writers: str | None = None) -> Training:

@@ -52,6 +52,9 @@ from gpuwatch.session.schema import BUCKET_SECONDS, WARMUP
 CHUNK = 5000
 """Rows per read, so that a reader never blocks the writer for long."""
 
+_FEW = 500
+"""Rows per read where the newest ones mostly suffice."""
+
 _OF_PROCESSES = ("gpu_process", "process", "process_use")
 
 _BUCKET_NS = BUCKET_SECONDS * 1_000_000_000
@@ -307,19 +310,24 @@ class SessionReader(Validated):
         return newest
 
     def loss_lost_at(self) -> int | None:
-        """The step since which no loss is finite, warm-up included, in as many lines; ``None`` if
-        the newest loss is finite, or there is none."""
-        since = None
-        for step, blob in self._rows(
-            "SELECT step, loss FROM step WHERE n > ? AND loss IS NOT NULL ORDER BY n DESC",
-            (self.last_step() - CHUNK,),
+        """The timed step since which no loss is finite; ``None`` if the newest loss is finite, or
+        there is none in as many lines."""
+        since, last = None, self.last_step()
+        below = last + 1
+        while rows := self._rows(
+            f"SELECT n, step, loss FROM step WHERE n > ? AND n < ? AND NOT {WARMUP} "  # noqa: S608
+            "AND loss IS NOT NULL ORDER BY n DESC LIMIT ?",
+            (last - CHUNK if since is None else -1, below, _FEW),
             cut=True,
             most_bytes=limits.OF_LINES,
         ):
-            for at, loss in zip(count(whole(step), -1), reversed(floats(blob) or ())):
-                if isfinite(loss):
-                    return since
-                since = at
+            in_order((-whole(row[0]) for row in rows), -below)
+            for _, step, blob in rows:
+                for at, loss in zip(count(whole(step), -1), reversed(floats(blob) or ())):
+                    if isfinite(loss):
+                        return since
+                    since = at
+            below = whole(rows[-1][0])
         return since
 
     def some_steps(self) -> list[StepRow]:
