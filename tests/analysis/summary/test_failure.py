@@ -99,8 +99,34 @@ RULE = "=" * 60
         ([TRACEBACK, FRAME, CHILD, RULE, "  traceback : Signal 9 (SIGKILL)", RULE],
          "traceback : Signal 9 (SIGKILL)"),
         (["training failed: see log", "-----", ""], "training failed: see log"),
+        ([TRACEBACK, FRAME, "MemoryError: host out of memory", "line two"],
+         "MemoryError: host out of memory"),
+        ([TRACEBACK, FRAME, "RuntimeError: CUDA out of memory", "halved the batch", "step 0",
+          "step 1", "step 2", "cp: cannot stat 'x'"], "cp: cannot stat 'x'"),
+        ([TRACEBACK, FRAME, "pydantic.ValidationError: 5 errors",
+          *(line for field in "abcde" for line in (field, "  Field required"))],
+         "pydantic.ValidationError: 5 errors"),
+        ([TRACEBACK, FRAME, "KeyError: 'x'", "Exception ignored in: <function f>", TRACEBACK, FRAME,
+          "OSError: bad descriptor"], "KeyError: 'x'"),
+        (["no labels", "Exception ignored in: <stdout>", "BrokenPipeError: [Errno 32]"],
+         "no labels"),
+        ([TRACEBACK, FRAME, "WARNING: another thread", "OutOfPatience: three epochs"],
+         "OutOfPatience: three epochs"),
+        ([TRACEBACK, FRAME, "KeyError: 'x'", TRACEBACK, FRAME, "Broken: no config"],
+         "Broken: no config"),
+        ([f"[rank1]: {TRACEBACK}", f"[rank1]: {FRAME}", "[rank1]: KeyError: 'x'",
+          *(f"[rank0]: step {step}" for step in range(9))], "KeyError: 'x'"),
         ([], ""),
     ],
 )  # fmt: skip
 def test_its_reason_is_the_line_that_begins_the_exception(lines: list[str], cause: str) -> None:
     assert cause_in(lines) == cause
+
+
+def test_an_exception_after_which_the_program_went_on_is_not_its_reason() -> None:
+    lines = [TRACEBACK, FRAME, "FileNotFoundError: no cache", "going on", "error: no labels"]
+    assert cause_in(lines, [0, 0, 0, 0, 0]) == "FileNotFoundError: no cache"
+    assert cause_in(lines, [0, 0, 0, 0, 300_000_000]) == "error: no labels"
+    added = ["wandb: synced", "[W1130 12:00:00 Group.cpp:1] Warning: left", "  warnings.warn("]
+    added += ["Training:  3%|#    | 3/100"]
+    assert cause_in([*lines[:3], *added], [0, 0, 0, 1, 10**9, 10**9, 10**9]) == lines[2]

@@ -52,7 +52,19 @@ _CLASS = re.compile(r"^[A-Z]\w*: ")
 _NEXT_SENTENCE = re.compile(r"\.\s+(?=[A-Z])")
 _OF_RANK = re.compile(r"((?:\[\w+\]: ?)*)(.*)")
 _TRACEBACK, _OF_TORCHRUN = "Traceback (most recent call last):", "ChildFailedError"
-_RAISED = re.compile(r"[A-Za-z_][\w.]*(?:: .*|:?$)")
+_IGNORED = "Exception ignored"
+_RAISED = re.compile(
+    r"(?:[A-Za-z_][\w.]*\.\w+|\w*(?:Error|Exception|Interrupt|Exit|Warning)|[A-Z]+[a-z]\w*[A-Z]\w*)"
+    r"(?:: .*|:?$)"
+)
+_OF_AN_END = re.compile(
+    r"CUDA kernel errors|For debugging consider|Compile with|Device-side assertions"
+    r"|\[?[EFIW]\d{4} |wandb: |srun: |slurmstepd: |make\b.*: |.*Warning: "
+    r"|terminate called|.*\d%\|"
+)
+"""Hints of CUDA, and what libraries, launchers and progress bars add after the last exception."""
+_MESSAGE_LINES, _AT_ONCE_NS = 4, 100_000_000
+"""Unindented lines that a message has at most after its first, and the time to print it."""
 _LAST_LINES, _LAST_LOOKED_AT = 300, 1000
 """Lines of standard error searched for a reason, and log lines among which they are sought."""
 _SIGNALS = {
@@ -78,25 +90,48 @@ def reason_of(reader: SessionReader, meta: Mapping[str, JSON], status: Status) -
     lines = reader.log_lines(
         last + 1, _LAST_LINES, stream="stderr", upto=last, back=True, least=last - _LAST_LOOKED_AT
     )
-    return cause_in([clean(line.text).rstrip() for line in lines])
+    return cause_in([clean(line.text).rstrip() for line in lines], [line.t for line in lines])
 
 
-def cause_in(lines: Sequence[str]) -> str:
+def cause_in(lines: Sequence[str], times: Sequence[int] = ()) -> str:
     """The line that begins the last exception, of torchrun's the one of the first rank that failed;
-    without a traceback the last line that is no mere rule."""
-    unfinished, raised = set[str](), list[tuple[str, str]]()
-    for rank, text in (each for line in lines for each in _OF_RANK.findall(line)):
-        if text.endswith(_TRACEBACK):
+    the last line that is no mere rule without one, or if the program went on after it.
+
+    ``times``: those of the lines in nanoseconds, if they are known.
+    """
+    unfinished, ignored = set[str](), set[str]()
+    raised, after, last, began = list[tuple[str, str]](), list[str](), "", 0
+    late = False  # a message of several lines cannot be told from a few others printed at once
+    for line, time in zip(lines, times or [0] * len(lines), strict=True):
+        rank, text = _OF_RANK.findall(line)[0]
+        indented = text.startswith(" ")
+        if text.startswith(_IGNORED):
+            ignored.add(rank)
+        elif rank in ignored:
+            if text and not indented and not text.endswith(_TRACEBACK):
+                ignored.remove(rank)
+        elif text.endswith(_TRACEBACK):
             unfinished.add(rank)
         elif rank in unfinished and _RAISED.match(text):
             unfinished.remove(rank)
             raised.append((rank, text.rstrip(":")))
+            after, late, began = [], False, time
+        elif re.search(r"\w", text):
+            last = line.strip()
+            if not raised or rank != raised[-1][0] or _OF_AN_END.match(text):
+                continue
+            if not indented:
+                after.append(last)
+                late = late or time - began > _AT_ONCE_NS
+            elif not late:  # ordinary lines seldom are
+                after.clear()
     own = [each for each in raised if _OF_TORCHRUN not in each[1]]
     if len(own) < len(raised):
         own = [each for each in own if each[0] == own[0][0]]
-    if own:
-        return own[-1][1]
-    return next((line.strip() for line in reversed(lines) if re.search(r"\w", line)), "")
+        return own[-1][1] if own else last
+    if not own or own[-1][0] in unfinished:
+        return last
+    return after[-1] if late or len(after) > _MESSAGE_LINES else own[-1][1]
 
 
 def failure_of(meta: Mapping[str, JSON], status: Status, reason: str) -> str:
