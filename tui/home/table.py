@@ -407,8 +407,10 @@ class SessionTable(DataTable[Text]):
             self.move_cursor(row=cursor, animate=False)
 
     def on_resize(self) -> None:
-        """The columns of the new width, also of the first one that is known."""
+        """The columns of the new width, also of the first one that is known; the cursor stays in
+        sight where there are fewer rows."""
         self.update(*self._wanted)
+        self._show_cursor(self.cursor_row, self.scroll_y)
 
     def show_below(self, rows: int) -> None:
         """Scroll until the ``rows`` below the cursor are in sight, as far as it stays so."""
@@ -432,8 +434,12 @@ class SessionTable(DataTable[Text]):
         # With its column: a second click in the same place opens the row.
         self.move_cursor(row=row_at, column=column, animate=False, scroll=False)
         # A key may have moved it out of the rows that were in sight, and not yet scrolled.
+        self._show_cursor(row_at, top)
+
+    def _show_cursor(self, row: int, top: float) -> None:
+        """Scroll to ``top``, or so far from there that ``row`` is in sight."""
         room = max(1, self.scrollable_content_region.height - 1)
-        self.scroll_to(y=min(max(top, row_at + 1 - room), row_at), animate=False)
+        self.scroll_to(y=min(max(top, row + 1 - room), row), animate=False)
 
     def _text(self, cell: tuple[str, str]) -> Text:
         text, role = cell

@@ -96,6 +96,18 @@ async def test_a_study_is_opened_and_closed(studies: Path) -> None:
         await shows(pilot, "  ✓ finished │ r1 ")
 
 
+async def test_the_cursor_stays_in_sight_where_the_list_gets_lower(studies: Path) -> None:
+    for n in range(12):
+        plan(studies / f"newer{n}", "01-bare")
+        session(studies / f"newer{n}" / "01-bare", start=1000 + n)
+    async with home() as (screen, pilot):
+        await until(pilot, lambda: len(titles(screen)) == 15)
+        await pilot.press(*["down"] * 12)
+        for rows in (24, 16):
+            await pilot.resize_terminal(80, rows)
+            await until(pilot, lambda: str(screen_text(screen.gpuwatch)).count(" gcn ") == 1)
+
+
 async def test_runs_of_a_study_on_the_last_row_come_into_sight(studies: Path) -> None:
     for n in range(12):  # newer ones push the pair down
         plan(studies / f"newer{n}", "01-bare")
