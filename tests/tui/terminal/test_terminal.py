@@ -65,7 +65,7 @@ def test_the_end_of_a_run_is_told_on_the_desktop_once_in_words(session: Make) ->
         terminal.taken_over("step ")
         end(path)
         terminal.wait("\x1b]9;gpuwatch: mnist-cnn in bare: the run is over after 1:30: finished\a")
-        terminal.wait("means and history")
+        terminal.wait("timed steps, mean")
         terminal.type("q")
         assert terminal.end() == 0
         assert terminal.sent.count(b"\x1b]9;") == 1
