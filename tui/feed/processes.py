@@ -185,7 +185,8 @@ def owner_text(process: ProcessNow) -> str:
     """``ann train.py``: its user and program, without the Python that most share."""
     name = process.name or ""
     python, _, script = name.partition(" ")
-    program = script if python.startswith("python") and script[:2] not in ("", "-c") else name
+    known = python.startswith("python") and script and not script.startswith("-c")
+    program = script if known else name
     told = " ".join(clean(part) for part in (process.user, program) if part)
     return told or f"PID {process.pid}"
 
