@@ -295,10 +295,10 @@ def _legend(placed: _Placed, view: View, label: int, width: int) -> Line:
     row.add(pad(clean(series.label), label), "strong").add("  ")
     means = [value for value in placed.timed if value is not None]
     if means:
-        row.add("last " if view.metric.key == LOSS else "mean of timed steps ", "muted")
         row.add(f"{quantity(middle(means), view.metric.unit)}  ", "strong")
+        row.add("last" if view.metric.key == LOSS else "mean of timed steps", "muted")
         if series.count > 1:
-            row.add(f"in the middle of {counted(placed.known, 'run')}", "muted")
+            row.add(f", the middle of {counted(placed.known, 'run')}", "muted")
             if len(means) > 1:
                 ends = [quantity(value, view.metric.unit) for value in (min(means), max(means))]
                 row.add(f", {ends[0]} to {ends[1]}", "muted")

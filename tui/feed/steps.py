@@ -527,7 +527,7 @@ class Steps:
             warmup=warmup,
             step=step,
             total=total,
-            eta_seconds=time_left(left, pace, self.recent) if known and silence is None else None,
+            eta_seconds=time_left(left, mean, self.recent) if known and silence is None else None,
             silence=silence if known else None,
             throughput=self._throughput(live)
             if silence is None
@@ -563,13 +563,14 @@ class Steps:
         return Reading(value, Method.COUNTED, None, "step lines")
 
 
-def time_left(left: int, pace: float | None, recent: Sequence[StepRow]) -> float | None:
-    """Seconds that ``left`` steps take at ``pace`` seconds each, with evaluations as often and as
-    long as among the ``recent`` timed ones; without a pace at that of the newest arrivals."""
-    if pace is not None:
+def time_left(left: int, mean: float | None, recent: Sequence[StepRow]) -> float | None:
+    """Seconds that ``left`` steps take of ``mean`` seconds, in which the pauses between them are,
+    with evaluations as often and as long as among the ``recent`` timed ones; without a mean as long
+    as the newest arrivals took."""
+    if mean is not None:
         timed = [row for row in recent if not row.warmup]
         steps, evaluation = (sum(row.count for row in timed), sum(row.evaluation for row in timed))
-        return left * (pace + evaluation / max(1, steps))
+        return left * (mean + evaluation / max(1, steps))
     if len(recent) < 2:
         return None
     first, newest = recent[-min(len(recent), 17)], recent[-1]

@@ -115,7 +115,7 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
 
 def parts_text(parts: Sequence[Part], most: int) -> str:
     """How long each part of a run took: the steps, and the longest that fit beside them into
-    ``most`` columns: ``start-up 21.2 s  steps 6.8 s  rest 119 ms``."""
+    ``most`` columns: ``start-up 21.2 s  steps 6.8 s  others 119 ms``."""
     took: dict[str, float] = {}
     for name, start, end in parts:
         took[name] = took.get(name, 0.0) + (end - start) / NS
@@ -124,8 +124,8 @@ def parts_text(parts: Sequence[Part], most: int) -> str:
     kept = [name for name, seconds in took.items() if seconds > 0]
     while kept:
         told = "  ".join(f"{name} {quantity(took[name], 's')}" for name in kept)
-        rest = sum(seconds for name, seconds in took.items() if name not in kept and seconds > 0)
-        whole = told + f"  rest {quantity(rest, 's')}" * (rest > 0)
+        others = sum(seconds for name, seconds in took.items() if name not in kept and seconds > 0)
+        whole = told + f"  others {quantity(others, 's')}" * (others > 0)
         if len(whole) <= most:
             return whole
         if kept == ["steps"] and len(told) <= most:

@@ -813,6 +813,22 @@ def test_other_programs_are_what_the_workload_did_not_use(make: Make) -> None:
     )
 
 
+def test_the_own_part_is_of_the_time_that_samples_cover(make: Make) -> None:
+    run = loaded(make, 0.65)
+    own = run.metrics["process.cpu.time"]
+    assert own.max is not None
+    half = replace(own, max=own.max / 2, coverage=0.5)
+    seen = replace(run, metrics={**run.metrics, "process.cpu.time": half})
+    assert load_told(loaded(make, 0.25), seen).endswith("40 % in docker")
+
+
+def test_load_that_is_known_of_some_runs_alone_is_that_of_no_side(make: Make) -> None:
+    found = explain(
+        cell("bare", [loaded(make, 0.9), make()]), cell("docker", [loaded(make, 0.65)]), MARGIN
+    )
+    assert text(found, "load").startswith("other programs used an unknown share")
+
+
 def test_others_who_kept_both_sides_busy_alike_are_no_change(make: Make) -> None:
     """A note of the study tells it."""
     assert load_told(loaded(make, 1.0, own=0.1), loaded(make, 1.0, own=0.1)) == ""

@@ -116,4 +116,4 @@ async def test_of_one_session_whose_curves_cannot_be_made_the_others_are_drawn(
     case = Case("", tuple(Group(path.stem, (path,)) for path in paths))
     async with running(lambda: HistoriesScreen([case], {})) as (_, pilot):
         await shows(pilot, "reading failed: OverflowError: too large")
-        await shows(pilot, "b 01-env1  mean")
+        await shows(pilot, "b 01-env1  5.56 ms  mean")

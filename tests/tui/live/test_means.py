@@ -212,12 +212,12 @@ def test_a_step_that_is_counted_again_is_no_warm_up(session: Make) -> None:
     assert " step 1" in page_text(path) and "warm-up" not in page_text(path)
 
 
-def test_the_time_left_is_that_of_the_steps_left_at_their_median(session: Make) -> None:
+def test_the_time_left_is_that_of_the_steps_left_with_their_pauses(session: Make) -> None:
     """From the first timed step on, however long it takes."""
     for path in (session(), session("02", pace=2000, seconds=34, total_steps=40)):
         work = shown(path, View()).work
-        assert work is not None and work.total and work.step and work.step_seconds
-        left = (work.total - work.step) * work.step_seconds
+        assert work is not None and work.total and work.step and work.mean_seconds
+        left = (work.total - work.step) * work.mean_seconds
         assert work.eta_seconds == pytest.approx(left, rel=1e-9)
 
 

@@ -64,8 +64,7 @@ def test_the_time_of_the_steps_is_told_before_longer_parts() -> None:
         ("ncu", 12.0 * NS, 80.0 * NS),
     ]
     assert parts_text(parts, 40) == "import 8.00 s  steps 4.00 s  ncu 68.0 s"
-    assert parts_text(parts, 38) == "steps 4.00 s  ncu 68.0 s  rest 8.00 s"
-    assert parts_text(parts, 25) == "steps 4.00 s  rest 76.0 s"
+    assert parts_text(parts, 38) == "steps 4.00 s  others 76.0 s"
     assert parts_text(parts, 20) == "steps 4.00 s"
     assert parts_text(parts, 10) == ""
 

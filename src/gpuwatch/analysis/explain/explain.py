@@ -103,8 +103,11 @@ def conditions(sides: Sides) -> list[Evidence]:
 
 def load(sides: Sides) -> Evidence | None:
     """Other programs' share of the cores' time, if it differs by five points, or is a fifth or more
-    on the only side where it is known. Means over the windows, then over the runs."""
-    shares = sides.middles(others_share)
+    on the only side where it is known, of each of its runs. Means over the windows, then over the
+    runs."""
+    known = (None not in map(others_share, of) for of in sides.sessions)
+    pairs = zip(sides.middles(others_share), known, strict=True)
+    shares = [share if all_ else None for share, all_ in pairs]
     first, second = shares
     most = max((share for share in shares if share is not None), default=0.0)
     if first is not None and second is not None:

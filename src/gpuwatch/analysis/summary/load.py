@@ -118,6 +118,8 @@ def _own_cores(session: Summary) -> float | None:
     """
     sampled, seconds = session.metrics.get("process.cpu.time"), session.window.seconds
     if sampled is not None and sampled.method is Method.MEASURED and sampled.max is not None:
+        # As of the whole machine: of the time that samples cover.
+        seconds *= 1.0 if sampled.coverage is None else sampled.coverage
         return sampled.max / seconds if seconds > 0 else None
     timing = session.timing
     user, system, real = timing.user_seconds, timing.sys_seconds, timing.real_seconds
