@@ -429,11 +429,14 @@ def test_what_clocks_that_were_held_down_for_more_of_the_time_explain(
 ) -> None:
     lower = pair(tmp_path / "lower", held(bare, 1.89e9), held(docker, 1.85e9))
     text, explained = clocks_apart(*lower)
-    means = "(mean 1.89 GHz against 1.85 GHz, which explains at most 2.2 %)"
+    means = "(mean 1.89 GHz against 1.85 GHz: steps of docker may be up to 2.2 % longer by it)"
     assert text == (f"{said} {means}" if said else "")
     assert explained == pytest.approx(math.log(1.89 / 1.85) if said else 0)
     assert invalid_reasons(*lower, across_devices=False) == ()
     assert remarks(*lower) == ([text] if said else [])
+    higher = clocks_apart(*pair(tmp_path / "higher", held(bare, 1.85e9), held(docker, 1.89e9)))
+    assert higher[1] == pytest.approx(math.log(1.85 / 1.89) if said else 0)
+    assert higher[0].endswith("up to 2.1 % shorter by it)" if said else "")
     unknown = pair(tmp_path / "unknown", held(bare, None), held(docker, 1.887e9))
     assert clocks_apart(*unknown) == ((said, math.inf) if said else ("", 0))
 

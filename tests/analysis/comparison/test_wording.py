@@ -95,6 +95,14 @@ def test_kernel_time_that_may_have_changed_is_not_called_unchanged() -> None:
     assert "+3.8). Host wait accounts for 2.9 of 3.1 points." in told
 
 
+def test_a_part_that_goes_against_a_change_does_not_account_for_it() -> None:
+    turned = part("the phase optimizer", 2.0, 1.8, 2.2)
+    faster = verdict(Kind.FASTER, interval(-1.4, -1.7, -1.1))
+    assert "phase" not in said(faster, evidence=(turned,)).casefold()
+    told = said(faster, evidence=(turned, part("the phase forward", -1.9, -2.1, -1.7)))
+    assert "Phase forward accounts for 1.9 of 1.4 points, phase optimizer for 2.0 against" in told
+
+
 def test_two_parts_of_like_size_are_both_named_and_their_direction_told() -> None:
     evidence = (
         part("the phase forward", -2.0, -2.2, -1.8),
@@ -103,7 +111,7 @@ def test_two_parts_of_like_size_are_both_named_and_their_direction_told() -> Non
     )
     assert said(verdict(Kind.FASTER, interval(-1.4, -1.7, -1.1)), evidence=evidence) == (
         "docker is faster than bare: step time -1.4 % (-1.7 to -1.1). "
-        "Phase forward accounts for 2.0 of 1.4 points, phase optimizer for +1.0. "
+        "Phase forward accounts for 2.0 of 1.4 points, phase optimizer for 1.0 against it. "
         "7 paired blocks, noise 0.4 %."
     )
 

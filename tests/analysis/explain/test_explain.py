@@ -236,6 +236,14 @@ def test_on_a_cpu_the_phases_share_the_change(make: Make) -> None:
     assert same.text == "phases copy, backward, optimizer unchanged: within 0.1 points each"
 
 
+def test_a_part_that_goes_against_the_change_does_not_account_for_it(make: Make) -> None:
+    bare = cell("bare", [cpu(make, 0.50) for _ in range(BLOCKS)])
+    docker = cell("docker", [cpu(make, 0.475, data=0.025, forward=0.13) for _ in range(BLOCKS)])
+    forward, data, _ = explain(bare, docker, MARGIN).evidence
+    assert "accounts for -6.0 of -5.0 points" in forward.text
+    assert data.text.endswith("+1.0 points (+1.0 to +1.0), against the change")
+
+
 def test_wild_runs_are_neither_changed_nor_unchanged(make: Make) -> None:
     """Twice as slow in one block and twice as fast in the next: nothing can be told."""
     steps = [(0.5, 1.0), (1.0, 0.5), (0.5, 1.0), (1.0, 0.5), (0.6, 0.6)]

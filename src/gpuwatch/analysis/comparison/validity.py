@@ -268,7 +268,8 @@ def _sharing(baseline: Cell, other: Cell) -> list[str]:
 
 def clocks_apart(baseline: Cell, other: Cell) -> tuple[str, float]:
     """A clause if the clocks of one side were held down for more of the time, else empty; and the
-    logarithm of the ratio of times that this explains at most, infinite where it is not known.
+    logarithm of the ratio of times that this explains at most, below zero where it makes ``other``
+    faster, infinite where it is not known.
 
     A card at its power limit all of the time is the usual state of training: what counts is how
     fast it ran, and a step takes at most as much longer as its clock is lower.
@@ -283,12 +284,10 @@ def clocks_apart(baseline: Cell, other: Cell) -> tuple[str, float]:
     text = f"clocks were held down: {of[0]} in {baseline.label}, {of[1]} in {other.label}"
     if one is None or two is None:
         return text, math.inf
-    explained = abs(math.log(two / one))
-    return (
-        f"{text} (mean {units.si(one, 'Hz')} against {units.si(two, 'Hz')}, which explains at most "
-        f"{units.percent(math.expm1(explained))})",
-        explained,
-    )
+    explained, way = math.log(one / two), "longer" if two < one else "shorter"
+    size = units.percent(abs(math.expm1(explained)))
+    means = f"mean {units.si(one, 'Hz')} against {units.si(two, 'Hz')}"
+    return f"{text} ({means}: steps of {other.label} may be up to {size} {way} by it)", explained
 
 
 def _clock(runs: Sequence[Run]) -> float | None:

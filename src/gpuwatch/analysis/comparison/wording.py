@@ -337,7 +337,9 @@ def _levels(verdict: Verdict) -> str | None:
 
 
 def _parts_of_change(verdict: Verdict, evidence: Sequence[Evidence]) -> str | None:
-    """``GPU kernel time unchanged; host wait accounts for 2.9 of 3.1 points``."""
+    """``GPU kernel time unchanged; host wait accounts for 2.9 of 3.1 points``; no part first that
+    goes against the change."""
+    whole = 0.0 if verdict.change is None else verdict.change.estimate
     known = [
         (each.part.removeprefix("the "), each.points)
         for each in evidence
@@ -351,14 +353,16 @@ def _parts_of_change(verdict: Verdict, evidence: Sequence[Evidence]) -> str | No
         return None
     least = _TOLD * abs(changed[0][1].estimate)
     shares = [
-        (name, _share(points, verdict.change))
+        (points.estimate * whole < 0, name, f"{abs(points.estimate) * 100:.1f}")
         for name, points in changed[:_MOST]
         if abs(points.estimate) >= least
     ]
-    name, share = shares[0]
-    change = "" if verdict.change is None else f" of {abs(verdict.change.estimate) * 100:.1f}"
+    (against, name, share), *others = sorted(shares, key=lambda each: each[0])
+    if against:
+        return None
+    change = f" of {abs(whole) * 100:.1f}" if whole else ""
     told = f"{name} accounts for {share}{change} points"
-    told += "".join(f", {other} for {points}" for other, points in shares[1:])
+    told += "".join(f", {of} for {size}{' against it' * turned}" for turned, of, size in others)
     margin = verdict.margin
     if any(
         each == _KERNELS
@@ -369,13 +373,6 @@ def _parts_of_change(verdict: Verdict, evidence: Sequence[Evidence]) -> str | No
     ):
         told = f"{_KERNELS} unchanged; {told}"
     return capital(told)
-
-
-def _share(points: Interval, change: Interval | None) -> str:
-    """Points of the step time; with a sign if opposite to the change."""
-    along = change is None or (points.estimate > 0) == (change.estimate > 0)
-    size = points.estimate * 100
-    return f"{abs(size):.1f}" if along else f"{size:+.1f}"
 
 
 def _is_changed(points: Interval) -> bool:

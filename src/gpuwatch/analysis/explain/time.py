@@ -293,7 +293,9 @@ def _evidence(
 ) -> Weighed:
     """Evidence on a part of the step; ``change`` is that of the whole step."""
     points, both = part.points, _both(sides, part)
-    if points.changed:
+    if points.changed and points.estimate * change < 0:
+        text = f"{name} {both}: {points}, against the change"
+    elif points.changed:
         text = f"{name} {both}: accounts for {points.of(change)}"
     elif points.same(sides.margin):
         text = f"{name} unchanged: {both}, {points}"

@@ -181,11 +181,14 @@ def _verdicts(
     found |= dict(zip(tested, judged, strict=True))
     for at, other in enumerate(others):
         clause, explained = clocks_apart(baseline.cell, other.cell)
-        if found[at].kind is Kind.INVALID or explained <= math.log1p(case.margin):
+        # What works against a difference leaves no doubt that there is one.
+        against = {Kind.SLOWER: explained < 0, Kind.FASTER: 0 < explained < math.inf}
+        most = abs(explained)
+        if against.get(found[at].kind, most <= math.log1p(case.margin)):
             continue
         beyond = Kind.CANT_TELL
-        if math.isfinite(explained):
-            wider = replace(case, margin=math.expm1(math.log1p(case.margin) + explained))
+        if math.isfinite(most):
+            wider = replace(case, margin=math.expm1(math.log1p(case.margin) + most))
             beyond = _judged(wider, baseline, [other], places)[0].kind
         if beyond not in (Kind.SLOWER, Kind.FASTER, Kind.DESCRIBED):
             pairs = _pairs(case, baseline, other)
