@@ -129,7 +129,9 @@ def test_values_that_give_another_change_than_the_verdict_say_theirs(result: Stu
         contrasts = (replace(first, verdict=verdict), *others)
         table, _ = table_of(question.cells, contrasts, question.metric, paired=True)
         text = terminal(replace(result, questions=(replace(question, table=table),)))
-        assert ("as measured: with the effect of the order" in text) is there
+        legend = " ".join(text.split())
+        assert "without the effect of the order in a block, which the values " in legend
+        assert ("which the values and what is as measured have" in legend) is there
         assert ("as measured +" in text) is there
 
 

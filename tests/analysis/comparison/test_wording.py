@@ -164,6 +164,16 @@ def test_the_blocks_that_would_decide_are_told_of_what_is_open(
     assert told in text.replace("a new study of ", "")
 
 
+def test_a_throughput_of_which_it_cannot_be_told_says_so_and_its_own_noise() -> None:
+    first = verdict(Kind.SLOWER, interval(3.4, 1.8, 5.0))
+    total = replace(verdict(Kind.CANT_TELL, interval(0.3, -6.5, 7.7)), noise=0.034)
+    told = said(replace(first, typical=Kind.SLOWER, total=total))
+    assert "steady throughput -0.3 % (-7.1 to +7.0), of which it cannot be told. " in told
+    assert "noise 0.4 % (throughput 3.4 %)." in told
+    alike = replace(first, typical=Kind.SLOWER, total=replace(first, noise=0.004))
+    assert "noise 0.4 %." in said(alike) and "cannot be told" not in said(alike)
+
+
 def test_an_end_that_rounds_to_zero_is_not_zero_where_the_interval_excludes_it() -> None:
     assert change_text(Interval(0.02, 0.00002, 0.04, 0.95)) == "+2.0 % (+0.002 to +4.0)"
     assert change_text(Interval(0.02, -0.00002, 0.04, 0.95)) == "+2.0 % (+0.0 to +4.0)"

@@ -225,6 +225,8 @@ def _decided(
             return f"{both}: no difference of {margin} or more: {told}."
         return f"{other.label} costs less than {margin} here: {told} against {baseline.label}."
     told = f": {_both(metric, rate, verdict, _change)}"
+    if verdict.total is not None and verdict.total.kind is Kind.CANT_TELL:
+        told += ", of which it cannot be told"
     if verdict.total is not None and verdict.by_total:
         told = f": {_of_all_steps(verdict, verdict.total, rate, slow)}"
     if verdict.kind is Kind.SMALL and verdict.total is not None and verdict.by_total:
@@ -394,8 +396,11 @@ def _conditions(
     if verdict.kind in (Kind.SAME, Kind.SMALL, Kind.SLOWER, Kind.FASTER):
         if verdict.paired:
             rests.append(_blocks(verdict, lost, "paired block"))
+        known = [each.noise for each in (verdict.leading, verdict.total) if each is not None]
+        noise, *of_rate = dict.fromkeys(map(units.percent, known))
         if verdict.leading.noise is not None:
-            rests.append(f"noise {units.percent(verdict.leading.noise)}")
+            more = "".join(f" ({_rate(baseline, other)} {each})" for each in of_rate)
+            rests.append(f"noise {noise}{more}")
     elif lost and verdict.paired and verdict.kind is not Kind.DESCRIBED and not verdict.lacking:
         rests.append(_blocks(verdict, lost))
     if verdict.kind is not Kind.INVALID and (levels := _levels(verdict)):

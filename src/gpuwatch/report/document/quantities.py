@@ -99,16 +99,14 @@ def change_legend(rows: Sequence[ComparisonRow | TableRow], baseline: int) -> li
         if at != baseline and ratio is not None
     ]
     shares = any(row.unit == "1" for row in rows)
+    moved = any(isinstance(row, TableRow) and any(row.measured) for row in rows)
+    having = f"values{' and what is as measured' * moved} have"
     told = []
     if True in changes:
         told = [
             f"changes are means within blocks{', of shares as factors' * shares}, with 95 % "
-            "intervals; of what is judged they are the verdict's",
-            *(
-                ["as measured: with the effect of the order in a block, which a verdict leaves out"]
-                if any(isinstance(row, TableRow) and any(row.measured) for row in rows)
-                else []
-            ),
+            "intervals; of what is judged they are the verdict's: from five blocks on without the "
+            f"effect of the order in a block, which the {having}",
             "of twenty quantities that do not differ one interval excludes zero by chance",
         ]
     if False in changes:
@@ -185,8 +183,6 @@ def _verdict(verdict: Verdict) -> dict[str, str]:
     else:
         figures |= _changes(verdict, ", typical step") | _changes(verdict.total, ", steady mean")
     figures["pairs" if verdict.paired else "runs"] = str(verdict.pairs)
-    if verdict.noise is not None:
-        figures["noise of one run"] = units.percent(verdict.noise)
     if verdict.p_zero is not None:
         figures["tests (Holm)"] = str(verdict.tests)
     if verdict.more_blocks is not None:
@@ -205,6 +201,8 @@ def _changes(verdict: Verdict, of: str) -> dict[str, str]:
         figures[f"equivalence interval{of}"] = interval(verdict.equivalence)
     if verdict.p_zero is not None:
         figures[f"p{of}"] = f"{verdict.p_zero:.2g}"
+    if verdict.noise is not None:
+        figures[f"noise of one run{of}"] = units.percent(verdict.noise)
     return figures
 
 
