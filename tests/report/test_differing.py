@@ -227,6 +227,16 @@ def test_better_and_worse_are_said_beyond_the_margin_of_what_has_a_better(
     assert (effect(row, 0, 0, DECIDED), effect(row, 1, 0, DECIDED)) == ("", said)
 
 
+def test_which_figures_are_of_the_steady_part_and_which_are_maxima_is_told(tmp_path: Path) -> None:
+    recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], {BARE.label: 1.0, DOCKER.label: 1.1})
+    result = read_study(tmp_path)
+    whole = as_text(document(result), 100)
+    for text in (whole, as_text(verdict_first(result, ""), 100)):
+        assert "model FLOP/s and MFU of all its timed steps" in " ".join(text.split())
+    rows = [line.strip() for line in whole.splitlines() if "model FLOP/s (c)" in line]
+    assert [each.partition(" (c)")[0] for each in rows] == ["model FLOP/s", "maximum model FLOP/s"]
+
+
 def test_every_format_says_better_and_worse_in_words_and_colours_them(tmp_path: Path) -> None:
     recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], {BARE.label: 1.0, DOCKER.label: 1.1})
     result = read_study(tmp_path)
@@ -257,7 +267,7 @@ def test_the_verdict_is_followed_by_what_differs_and_where_the_rest_is(
     order = ("SLOWER", "what differs", "step time, typical", "all figures: there")
     places = [text.index(each) for each in order]
     assert places == sorted(places)
-    assert "timed steps" not in text and "what was measured" not in text
+    assert "\n  timed steps" not in text and "what was measured" not in text
 
 
 def test_a_run_that_was_killed_has_its_median_beside_one_that_was_not(tmp_path: Path) -> None:

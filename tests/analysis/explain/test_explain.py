@@ -279,7 +279,7 @@ def test_phases_of_far_more_than_the_change_account_for_nothing(make: Make) -> N
     found = explain(bare, docker, MARGIN)
     (told,) = of(found, "phases")
     assert told.points is None
-    assert told.text.startswith("phases do not tell where: together -141.0 of -4.8 points: ")
+    assert told.text.startswith("no phase accounts for the -4.8 points: together -141.0: the step")
 
 
 def test_a_program_that_reports_neither_phases_nor_a_profile_has_no_parts(make: Make) -> None:

@@ -250,14 +250,14 @@ def _by_phases(sides: Sides) -> list[Weighed]:
     if split is None:
         return []
     cause = (
-        ": the step time is a median of steady steps, phases are means over all timed steps, or "
-        "over those that were sampled"
+        ": the step time is a median of steady steps, phases are means over all timed steps, slow "
+        "ones too, or over those that were sampled"
     )
     changed = [part for part in split.parts if part.points.changed]
     beyond = split.remainder.estimate * (-1 if split.change > 0 else 1)
     if changed and beyond > max(abs(split.change) / 2, sides.margin):
         together = signed(split.change - split.remainder.estimate)
-        text = f"phases do not tell where: together {together} of {signed(split.change)} points"
+        text = f"no phase accounts for the {signed(split.change)} points: together {together}"
         return [(0.0, Evidence("phases", text + cause, None, Method.MEASURED, _PHASES_SOURCE))]
     evidence = [
         _evidence(

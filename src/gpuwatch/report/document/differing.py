@@ -55,7 +55,7 @@ def of_sessions(
     places = {
         at for row in compared.rows for at, ratio in enumerate(row.ratios) if ratio is not None
     }
-    return _differing(rows, compared.baseline, names, told, None, places=places)
+    return _differing(rows, compared.baseline, names, told, None, places=places, above=above)
 
 
 def _reads(row: _Row) -> tuple[str, ...]:
@@ -88,6 +88,7 @@ def _differing(
     verdicts: Mapping[int, Verdict] | None,
     *,
     places: Collection[int],
+    above: Sequence[_Row] = (),
 ) -> Section:
     """``places``: the columns that are compared; ``verdicts``: theirs, of repeated runs."""
     others = [at for at in places if at != baseline]
@@ -120,7 +121,8 @@ def _differing(
             f"nothing else that can be compared{', but numbers of steps,' * steps} differs {rule}"
         )
         return Section("what differs", [Sentence("", told)] if compared else ())
-    legend = [f"first what is judged, then what differs {rule}, the largest factor first", told]
+    legend = [f"first what is judged, then what differs {rule}, the largest factor first"]
+    legend.append(told + quantities.steps_of([*above, *shown]))
     legend += quantities.change_legend(shown, baseline) if ways else []
     if any(row.unit != DEGREES and row.ratios[at] is None for row, at in apart):
         legend.append(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gpuwatch.analysis.comparison.comparison_row import DEGREES, ComparisonRow
+from gpuwatch.analysis.comparison.comparison_row import DEGREES, STEADY, ComparisonRow
 from gpuwatch.analysis.comparison.effect import effect
 from gpuwatch.analysis.comparison.side_by_side import PEAK_MEMORY
 from gpuwatch.analysis.comparison.wording import change_text, per_cent, signed
+from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.results import Cell, Question, Run, StudyResult, TableRow, Verdict
 from gpuwatch.analysis.samples.steady_state import Steady
 from gpuwatch.analysis.statistics.intervals import Interval
@@ -56,7 +57,7 @@ def cells(question: Question) -> Section:
         return Section("what was measured", ())
     told = "geometric means over the judged runs that gave a value, medians where one is 0, and "
     told += "their range where it shows"
-    told += f"; {badge_legend(question.table) or 'all measured'}"
+    told += f"; {badge_legend(question.table) or 'all measured'}{steps_of(question.table)}"
     legend = [told, *change_legend(question.table, question.baseline)]
     labels = [cell.label for cell in question.cells]
     grid = quantity_table(
@@ -70,6 +71,15 @@ def badge_legend(rows: Sequence[ComparisonRow | TableRow]) -> str:
     methods = {each for row in rows for each in _methods(row)}
     marks = [f"({mark}) {each}" for each, mark in BADGES.items() if each in methods]
     return f"{', '.join(marks)}, all else measured" if marks else ""
+
+
+def steps_of(rows: Sequence[ComparisonRow | TableRow]) -> str:
+    """Of which steps the figures are, where rows of the steady part stand beside others."""
+    names = {row.name for row in rows}
+    if STEADY not in names or names.isdisjoint((MFU, "gpuwatch.flop.rate")):
+        return ""
+    steady = "typical step, steady mean and their throughput are of the steady part of a run"
+    return f"; {steady}, model FLOP/s and MFU of all its timed steps"
 
 
 def _judged(question: Question) -> list[tuple[str, ...]]:
@@ -260,7 +270,8 @@ def quantity_table(
         methods = _methods(row)
         letters = "/".join(BADGES[each] for each in methods if each in BADGES) if badges else ""
         # The name alone could be another's.
-        before = _BEFORE.get(row.group, "") if brief and row.name != PEAK_MEMORY else ""
+        before = _BEFORE.get(row.group, "") if brief or row.group == "maximum" else ""
+        before = "" if row.name == PEAK_MEMORY else before
         name = f"{before}{name_of(row)}{_IN_NAME.get(row.unit, '')}"
         named = f"{name} ({letters})" if letters else name
         made.append((named, *cells, *([] if badges else ["/".join(methods)])))

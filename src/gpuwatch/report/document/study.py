@@ -75,7 +75,8 @@ def compared(result: StudyResult) -> Comparison:
     if against:
         names = _names(result)
         named = ", ".join(names[base] for base in against)
-        notes_.append(f"changes are against {named}; none from or to a run that failed")
+        steps = quantities.steps_of(comparison.rows)
+        notes_.append(f"changes are against {named}; none from or to a run that failed{steps}")
     baseline = against[0] if against else comparison.baseline
     return replace(comparison, baseline=baseline, notes=tuple(notes_))
 
