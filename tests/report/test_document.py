@@ -61,6 +61,20 @@ def test_two_single_runs_have_their_letters_above_the_verdict(tmp_path: Path) ->
     assert text.index("- **B**") < text.index("- **NO V")
 
 
+def test_notes_on_single_runs_use_their_letters(tmp_path: Path) -> None:
+    result = renamed(results.one_run_each(tmp_path), LONG)
+    told = (f"known of {LONG} alone, not of bare", f"11 ms in bare, 1 in {LONG}")
+    (question,) = result.questions
+    moved = f"bare gave no value: {LONG} is the baseline"
+    noted = (*(f"odd {at}" for at in range(9)), *told, moved)
+    result = replace(result, questions=(replace(question, notes=noted),))
+    whole = " ".join(as_text(document(result), 100).split())
+    brief = " ".join(as_text(verdict_first(result, ""), 100).split())
+    for text in (whole, brief):
+        assert "A gave no value: B is the baseline" in text and moved not in text
+    assert "known of B alone, not of A" in whole and "11 ms in A, 1 in B" in whole
+
+
 def test_two_single_runs_have_their_step_times_as_bars(tmp_path: Path) -> None:
     chart = top(results.one_run_each(tmp_path)).chart
     assert isinstance(chart, Bars)
@@ -187,8 +201,8 @@ def test_runs_of_several_programs_have_a_letter_each_in_every_section_and_note(
     text = page(result, [])
     legend = document(result).legend
     assert [(each.letter, each.is_baseline) for each in legend] == [
-        *(("A", True), ("B", False), ("C", False))
-    ]
+        *(("A", False), ("B", False), ("C", False))
+    ], "nothing is compared"
     assert all(f"<dd>bare, {at}-of-several-programs, " in text for at in range(3))
     assert "C: exit code 1" in " ".join(terminal(result).split())
     grid = next(item for item in section_of(result, "devices") if isinstance(item, Table))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.analysis.results import StudyResult
-from gpuwatch.analysis.study.letters import letters, with_letters
+from gpuwatch.analysis.study.letters import LegendEntry, in_letters, letters, with_letters
 from tests.report import results
 
 LONG = "docker=our-image:3"
@@ -66,8 +66,22 @@ def test_each_run_of_a_plan_has_a_letter_and_what_tells_it_from_the_others(tmp_p
     sessions = tuple(cell.runs[0].session for cell in cells)
     sweep = replace(result, questions=asked, sessions=sessions, plan=plan)
     lettered, legend = with_letters(sweep, each_run=True)
-    assert [each.text for each in legend] == ["dtype float16 (baseline)", "dtype bfloat16"]
+    assert [each.text for each in legend] == ["dtype float16", "dtype bfloat16"]
     assert [each.cells[0].label for each in lettered.questions] == ["A", "B"]
+
+
+def test_only_a_name_of_one_run_alone_becomes_its_letter() -> None:
+    legend = (
+        LegendEntry("A", "", True, names=frozenset(("run.py 10", "bare"))),
+        LegendEntry("B", "", False, names=frozenset(("run.py 100", "a", "bare"))),
+    )
+    notes = (
+        "run.py 10: 9 s in run.py 100, a note",
+        "of run.py 10.5 in bare",
+        "a run of a, my run.py 10",
+    )
+    assert in_letters(notes, legend) == ["A: 9 s in B, a note", *notes[1:]]
+    assert in_letters(notes, ()) == [*notes]
 
 
 def test_letters_go_on_after_z() -> None:

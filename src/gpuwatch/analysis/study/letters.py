@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import string
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.analysis.results import Cell, Question, Run, StudyResult
-from gpuwatch.analysis.summary.identity import baseline, headings
+from gpuwatch.analysis.summary.identity import headings
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 
@@ -25,6 +27,8 @@ class LegendEntry:
     is_baseline: bool
     questions: tuple[str, ...] = ()
     """Labels of the questions that have it."""
+    names: frozenset[str] = frozenset()
+    """What notes call it."""
 
     @property
     def text(self) -> str:
@@ -58,8 +62,6 @@ def with_letters(
         return result, ()
     letter_of = {each: _letter(at) for at, each in enumerate(keys)}
     baselines = {key(each.cells[each.baseline]) for each in asked if each.contrasts}
-    if each_run and not baselines and (first := baseline(result.sessions)) is not None:
-        baselines = {result.sessions[first].path}  # what ratios of unlike programs are against
     others = {key(each.cells[c.other]) for each in asked for c in each.contrasts}
     legend = []
     for each, letter in letter_of.items():
@@ -67,7 +69,8 @@ def with_letters(
         by_hand = len(runs) == 1 and result.plan is None
         told = _told(label, runs[0]) if by_hand else headed.get(each, label)
         of = tuple(question.label for question, _ in found[each])
-        legend.append(LegendEntry(letter, told, each in baselines - others, of))
+        called = frozenset((label, *(run.session.label for run in runs), *of[:each_run]))
+        legend.append(LegendEntry(letter, told, each in baselines - others, of, called))
     questions = tuple(
         replace(
             each,
@@ -86,6 +89,20 @@ def with_letters(
         for each in result.overall
     )
     return replace(result, questions=questions, overall=overall), tuple(legend)
+
+
+def in_letters(notes: Sequence[str], legend: Sequence[LegendEntry]) -> list[str]:
+    """``notes`` with letters in place of names that only one entry has."""
+    count = Counter(name for each in legend for name in each.names)
+    letter_of = {
+        name: each.letter
+        for each in legend
+        for name in each.names
+        if count[name] == 1 and len(name) > 1  # an "a" may be an article
+    }
+    names = "|".join(map(re.escape, sorted(letter_of, key=len, reverse=True)))
+    named = re.compile(rf"(^|: |, | in | of | and )({names or '$^'})(?![\w.=#/-])")
+    return [named.sub(lambda found: found[1] + letter_of[found[2]], note) for note in notes]
 
 
 def _told(label: str, run: Run) -> str:

@@ -37,6 +37,8 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.core.units import counted
 
+IS_BASELINE = "is the baseline"
+"""The end of the note that a group gave no value, so that the ratios are against another."""
 _MOST_IN_WORDS = 20
 """Steps of which one is slow, up to which they are counted."""
 _LEAST = 4
@@ -416,7 +418,7 @@ def _notes(
     notes = []
     first = case.environments[0] if case.environments else sides[0].cell.label
     if len(sides) > 1 and sides[base].cell.label != first and sides[base].values:
-        notes.append(f"{first} gave no value: {sides[base].cell.label} is the baseline")
+        notes.append(f"{first} gave no value: {sides[base].cell.label} {IS_BASELINE}")
     if metric == WHOLE_RUN and len(sides) > 1 and any(side.values for side in sides):
         notes.append("no run reports steps: whole runs are compared, start-up included")
     for side in sides:

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, with_judged
 from gpuwatch.analysis.results import Kind, Question, StudyResult
-from gpuwatch.analysis.study.letters import LegendEntry, with_letters
+from gpuwatch.analysis.study.letters import LegendEntry, in_letters, with_letters
 from gpuwatch.analysis.study.notes import conditions, doubts, notes, run_names
+from gpuwatch.analysis.study.question import IS_BASELINE
 from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.report.document import (
     about,
@@ -100,9 +101,9 @@ def _bases(result: StudyResult) -> dict[int, int]:
 
 def document(result: StudyResult) -> Document:
     """The report of ``result``: of single runs side by side, else of each question."""
-    shown, _ = lettered(result)
+    shown, legend = lettered(result)
     beside = one_by_one(result)
-    body = _beside(shown) if beside else _sections(shown, result.questions)
+    body = _beside(shown, legend) if beside else _sections(shown, result.questions)
     return replace(_head(result), sections=tuple(each for each in body if each.items))
 
 
@@ -124,13 +125,14 @@ def brief(result: StudyResult) -> Document:
     """The answer alone, or for single runs their main figures; then doubts, without the outcomes
     of single runs."""
     head = _head(result)
-    shown, _ = lettered(result)
+    shown, legend = lettered(result)
+    alike = _alike(cautions(shown), result.questions)
     if one_by_one(result):
+        alike = in_letters(alike, legend)
         first = [about.costs(each) for each in shown.questions]
         first += [sessions.brief(compared(shown), _names(shown))]
     else:
         first = [about.sweeps(shown), *map(differing.rates, shown.questions)]
-    alike = _alike(cautions(shown), result.questions)
     notes = Section("", [Sentence("", f"note: {each}") for each in alike])
     return replace(head, sections=tuple(each for each in (*first, notes) if each.items))
 
@@ -138,10 +140,10 @@ def brief(result: StudyResult) -> Document:
 def verdict_first(result: StudyResult, more: str) -> Document:
     """``result`` in a screen or two: the verdict, what to know before believing it, its reasons,
     and only what differs. ``more`` says how to see all of it."""
-    shown, _ = lettered(result)
-    known = cautions(shown)
-    body = [_cautions(known, result.questions)]
-    if one_by_one(result):
+    shown, legend = lettered(result)
+    known, beside = cautions(shown), one_by_one(result)
+    body = [_cautions(known, result.questions, legend if beside else ())]
+    if beside:
         body += [about.costs(each) for each in shown.questions]
         of_all, names = compared(shown), _names(shown)
         body.append(sessions.brief(of_all, names))
@@ -175,7 +177,9 @@ def _alike(told: Sequence[str], questions: Sequence[Question]) -> list[str]:
     return [f"{front} in {' and '.join(of)}" if of[0] else front for front, of in alike.items()]
 
 
-def _cautions(told: Sequence[str], questions: Sequence[Question] = ()) -> Section:
+def _cautions(
+    told: Sequence[str], questions: Sequence[Question] = (), legend: Sequence[LegendEntry] = ()
+) -> Section:
     """``told`` last, as its end says how many more there are."""
     outliers = [
         f"{cell.label}: {quantities.value_of(run)} in block {run.block} is an outlier, and kept"
@@ -184,7 +188,8 @@ def _cautions(told: Sequence[str], questions: Sequence[Question] = ()) -> Sectio
         for run in cell.judged
         if run.outlier and run.block
     ]
-    lines = [Sentence("", each) for each in (*outliers, *_alike(told, questions))]
+    known = in_letters((*outliers, *_alike(told, questions)), legend)
+    lines = [Sentence("", each) for each in known]
     return Section("before you believe it", lines)
 
 
@@ -208,6 +213,7 @@ def cautions(result: StudyResult, where: str = "in the report") -> list[str]:
         return _bare(note) in said or again
 
     found = [each for each in doubts(result) if not told(each)]
+    found.sort(key=lambda note: not note.endswith(IS_BASELINE))  # never among the rest
     if len(found) > _MOST_DOUBTS:
         rest = len(found) - _MOST_DOUBTS + 1
         found = [*found[: _MOST_DOUBTS - 1], f"{rest} more notes {where}"]
@@ -219,14 +225,15 @@ def _bare(text: str) -> str:
     return text.casefold().replace("(", "").replace(")", "")
 
 
-def _beside(result: StudyResult) -> Iterator[Section]:
+def _beside(result: StudyResult, legend: Sequence[LegendEntry]) -> Iterator[Section]:
     yield devices.devices(result)
     if len(result.sessions) > 1:
-        yield replace(_cautions(cautions(result, "below")), formats=(PAGE,))
+        yield replace(_cautions(cautions(result, "below"), (), legend), formats=(PAGE,))
     for question in result.questions:
         yield about.costs(question)
-    told = [*result.notices, *conditions(result.questions)]
+    told = in_letters([*result.notices, *conditions(result.questions)], legend)
     of_all, names = compared(result), _names(result)
+    of_all = replace(of_all, notes=tuple(in_letters(of_all.notes, legend)))
     differs = differing.of_sessions(of_all, names)
     yield replace(differs, folded=False, formats=(MARKDOWN, PAGE))
     drawn: list[Section] = []
