@@ -422,7 +422,7 @@ def resume(
     except sqlite3.Error as error:
         store.close(whole=False)
         raise StorageError(f"cannot write {path}: {error}", write_hint(path, error)) from error
-    text = "another recorder took over the run after the first one died"
+    text = "another recorder took over the run after the first one died or could not write"
     intake = Intake(base_ns, known, KeptLog(store.log_lengths(), store.last("log")))
     channel = Path(str(run.handle()["folder"]), HOOK_CHANNEL)
     hook = None

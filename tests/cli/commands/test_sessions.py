@@ -247,6 +247,8 @@ def test_words_find_what_has_all_of_them(
     assert len(said("--find", "name:nothing env:bare")) == 0
     found = json.loads("\n".join(said(recorded, "--find", "train.py 64", "--format", "json")))
     assert [Path(each["path"]).name for each in found["sessions"]] == ["64.gpuwatch"]
+    (_, study), (_, run) = (said(KEPT, "--find", "tag:old", *more) for more in ((), ("--runs",)))
+    assert "4 finished" in study and " finished " in run and "4 finished" not in run
     assert main(["sessions", "--find", "colour:red"]) == 2
     assert "colour: is not a field" in capsys.readouterr().err
     assert main(["sessions", "resnet"]) == 2

@@ -50,7 +50,9 @@ def made(tmp_path: Path, safety: Durability = Durability.NEARLY) -> Store:
 @contextlib.contextmanager
 def unwritable(store: Store) -> Iterator[None]:
     """Somebody else writes its file."""
-    with contextlib.closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+    with contextlib.closing(
+        sqlite3.connect(store.path, isolation_level=None, check_same_thread=False)
+    ) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
 
@@ -135,6 +137,20 @@ def test_a_commit_that_fails_is_tried_again_without_another_sample(tmp_path: Pat
     store.until(1)
     assert ticks(store.path) == [0]
     assert writer.close()
+
+
+def test_a_file_that_can_be_written_again_only_at_the_very_end_tells_of_it(tmp_path: Path) -> None:
+    store, locked = made(tmp_path), contextlib.ExitStack()
+    writer = SessionWriter(
+        store, 0, base_ns=0, pump_seconds=None, on_trouble=lambda _: locked.close()
+    )
+    locked.enter_context(unwritable(store))
+    writer.put(meta("run_state", "running"))
+    writer.start()
+    assert writer.close()
+    with SessionReader(store.path) as reader:
+        (told,) = reader.events()
+    assert "the file could not be written for" in told.text
 
 
 def test_what_is_replaced_takes_no_room_while_the_file_cannot_be_written(tmp_path: Path) -> None:

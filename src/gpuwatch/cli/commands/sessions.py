@@ -66,7 +66,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     else:
         listing = listed(session_lookup.known_sessions(), session_lookup.waiting_studies())
     if arguments.find:
-        listing = _found(listing, arguments.find)
+        apart = arguments.runs or arguments.format == "json"
+        listing = _found(listing, arguments.find, runs=apart)
     if arguments.newest:
         listing = _newest(listing, arguments.newest, runs=arguments.runs)
     if arguments.format == "json":
@@ -87,18 +88,24 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     return 0
 
 
-def _found(listing: Listed, words: str) -> Listed:
-    """The sessions and studies that have all of ``words``."""
+def _found(listing: Listed, words: str, *, runs: bool) -> Listed:
+    """The sessions and studies that have all of ``words``; without ``runs`` a study is whole."""
     from gpuwatch.tui.home.list import matches, no_field, without_run
 
     if problem := no_field(words):
         raise UsageError(f"--find: {problem}")
     studies = {study.path: study for study in listing.studies}
-    sessions = [
-        each for each in listing.sessions if matches(words, each, studies.get(each.path.parent))
-    ]
+    found = {
+        each.path
+        for each in listing.sessions
+        if matches(words, each, studies.get(each.path.parent))
+    }
     ran = {each.path.parent for each in listing.sessions}
-    kept = {each.path.parent for each in sessions}
+    kept = {path.parent for path in found}
+    whole = {path for path, study in studies.items() if study.runs and not runs} & kept
+    sessions = [
+        each for each in listing.sessions if each.path in found or each.path.parent in whole
+    ]
     kept |= {
         path
         for path, study in studies.items()

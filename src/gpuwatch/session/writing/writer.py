@@ -206,7 +206,7 @@ class SessionWriter:
         self._wake.set()
         self._thread.join()
         deadline = time.monotonic() + patience
-        while not self.commit():
+        while not self.commit() or self._rows:  # a recovery leaves its event
             if time.monotonic() > deadline or self._store.gone:
                 break
             time.sleep(0.25)
