@@ -72,6 +72,12 @@ def test_a_living_recorder_is_running() -> None:
     assert status({"recorder": me()}, PATH).state is State.RUNNING
 
 
+def test_in_the_summary_that_a_recorder_has_written_a_run_without_an_end_is_lost() -> None:
+    caller = identify(os.getppid())
+    assert caller is not None
+    assert status({"recorder": asdict(caller)}, PATH).state is State.LOST
+
+
 def test_a_living_recorder_that_writes_nothing_on_a_full_disk_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from gpuwatch.analysis.comparison.wording import signed, throughput
 from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
-from gpuwatch.analysis.study.not_run import not_run
+from gpuwatch.analysis.study.not_run import blocks_done, not_run
 from gpuwatch.analysis.study.read import read_study
 from gpuwatch.core.models import Environment, Problem, Workload
 from gpuwatch.core.processes import identify
@@ -183,6 +183,26 @@ def test_a_block_that_was_lost_is_not_to_come(tmp_path: Path) -> None:
     )
     found = contrast(read_study(tmp_path))
     assert found.sentence.endswith("1 of 2 blocks so far, 3 to come.")
+
+
+@pytest.mark.parametrize("blocks", [3, 5])
+@pytest.mark.parametrize(("killed", "done"), [(3, 0), (4, 0), (5, 1), (6, 1)])
+def test_a_study_whose_recorder_was_killed_says_the_same_as_before(
+    tmp_path: Path, blocks: int, killed: int, done: int
+) -> None:
+    part = blocks_of(blocks, BARE, DOCKER)
+    (tmp_path / "before").mkdir()
+    for folder, recorder in (
+        (tmp_path / "before", live()),
+        (tmp_path, {"extra": {"result": None}}),
+    ):
+        later = range(killed + 1, 2 * blocks + 3)
+        recorded(folder, [part], EFFECTS, options={killed: recorder}, left_out=later)
+    before, result = read_study(tmp_path / "before"), read_study(tmp_path)
+    for each in (before, result):
+        assert contrast(each).verdict.kind is Kind.DESCRIBED
+        assert contrast(each).baseline == 0
+        assert blocks_done(each, 0) == done
 
 
 def sessions_step(n: int) -> dict[str, Any]:

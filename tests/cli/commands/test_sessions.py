@@ -46,7 +46,7 @@ def test_a_study_is_one_line_with_its_name_its_runs_and_what_it_says(said) -> No
 def test_each_run_and_each_file_is_there_where_it_is_asked_for(said) -> None:
     _, *runs = said(KEPT, "--runs")
     assert [" ms/step" in line for line in runs] == [False, True, True, True, True]
-    assert "lost" in runs[0] and "  the recorder died before the workload ended: " in runs[0]
+    assert "lost" in runs[0] and "  the recorder died or could not save the end: " in runs[0]
     _, *runs = said(KEPT, "--runs", "--paths", columns=80)
     files = {line.split()[-1] for line in runs}
     assert files == {str(path) for path in KEPT.glob("*/*.gpuwatch")}

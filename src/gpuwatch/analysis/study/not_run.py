@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpuwatch.analysis.comparison.cells import ended_as_asked
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.core.units import counted
+from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.plan import Plan
 from gpuwatch.session.study.plan import labels as planned
 from gpuwatch.session.study.study_folder import NotRun
@@ -77,10 +79,14 @@ def _blocks(blocks: Sequence[int]) -> str:
 
 
 def blocks_done(result: StudyResult, part: int) -> int:
-    """The number of judged blocks of a part whose runs are all over."""
+    """The number of judged blocks of a part of which `resume` would repeat no run."""
     if result.plan is None:
         return 0
-    over = {Path(each.path).name for each in result.sessions if not each.status.live}
+    over = {
+        Path(each.path).name
+        for each in result.sessions
+        if each.status.state in (State.FAILED, State.KILLED) or ended_as_asked(each)
+    }
     blocks: dict[int, bool] = {}
     for run in result.plan.runs:
         if run.part == part and run.block:

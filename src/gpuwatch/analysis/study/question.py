@@ -289,7 +289,8 @@ def _lacks(case: Case, baseline: _Side, other: _Side) -> tuple[str, ...]:
     """Why there is no verdict if too many runs of a side, or too many pairs, gave no value."""
     cells = [side.cell for side in (baseline, other)]
     texts = [cell.lack.text for cell in cells if cell.lack]
-    if case.blocks is not None and 0 < len(case.blocks) < FEWEST and all(map(valued, cells)):
+    known = all(valued(side.cell) or side.pending for side in (baseline, other))
+    if case.blocks is not None and 0 < len(case.blocks) < FEWEST and known:
         return ()  # too few blocks for a verdict anyway
     too_much = [cell.lack.text for cell in cells if cell.lack and lacks_too_much(cell)]
     if too_much or case.blocks is None:

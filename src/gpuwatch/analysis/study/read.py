@@ -123,6 +123,7 @@ def read_study(
         not_run,
         title=_title(plan, folder),
         to_come=to_come,
+        may_follow=missing > 0,
         across_devices=across_devices,
         across_commands=across_commands,
         margin=margin,

@@ -78,6 +78,7 @@ def study_result(
     *,
     title: str,
     to_come: int = 0,
+    may_follow: bool = False,
     across_devices: bool = False,
     across_commands: bool = False,
     margin: float | None = None,
@@ -87,6 +88,7 @@ def study_result(
     """The result of a study's ``sessions``.
 
     Args:
+        may_follow: runs are to come, or would be if the study was resumed.
         margin: replaces the plan's.
         across_devices: makes different GPUs or processors a note instead of an INVALID verdict.
         across_commands: compares different commands where there is no plan.
@@ -101,7 +103,7 @@ def study_result(
         )
         strangers: list[Read] = []
     else:
-        cases, strangers = planned_cases(sessions, plan, not_run, goes_on=to_come > 0)
+        cases, strangers = planned_cases(sessions, plan, not_run, goes_on=may_follow)
     cases = [replace(case, doubt=doubt) for case in cases]
     by_case = [
         (case, question_of(case, across_devices=across_devices) if case.groups else None)

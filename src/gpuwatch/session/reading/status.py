@@ -93,7 +93,8 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
     alive = recorder.alive() if recorder else False
     if recorder is not None and alive is None:
         return _elsewhere(path, recorder.place)
-    if alive:
+    # A recorder that has a summary written is done with it, and could not save its end.
+    if recorder is not None and alive and recorder.pid != os.getppid():
         state = _LIVE.get(str(mapping(meta.get("run_state")).get("state")), _RUNNING)
         full = _full(path, number(meta.get("interval_seconds")) or 0.0)
         return replace(state, text=f"{state.text}; {full}", warning=full) if full else state
@@ -107,8 +108,8 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
     if meta.get("handle"):
         return Status(
             State.LOST,
-            f"the recorder died before the workload ended: `{to_paste('attach --record', name)}` "
-            "reads what is left of it",
+            "the recorder died or could not save the end: "
+            f"`{to_paste('attach --record', name)}` reads what is left of it",
         )
     return Status(State.LOST, "the recorder died")
 
