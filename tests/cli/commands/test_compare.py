@@ -193,6 +193,17 @@ def test_a_named_session_of_several_or_of_no_study_has_a_page_of_its_own(
     assert said(capsys, "report", pair[0]).endswith("/a.html\n")
 
 
+def test_of_a_folder_of_studies_the_only_one_is_reported_and_of_several_what_to_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    studies.recorded(tmp_path / "one", [blocks_of(3, BARE)], {"bare": 1.0})
+    assert said(capsys, "report", tmp_path) == f"{tmp_path / 'one' / 'summary.html'}\n"
+    studies.recorded(tmp_path / "two", [blocks_of(3, BARE)], {"bare": 1.0})
+    error = said(capsys, "report", tmp_path, code=2)
+    assert f"holds 2 studies; name one: gpuwatch report {tmp_path / 'two'}" in error
+    assert f"gpuwatch compare {tmp_path}" in error
+
+
 def test_a_file_of_the_summary_that_cannot_be_written_is_one_clear_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,13 +56,14 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         )
     (named,) = arguments.study
     alone = _alone(named)
-    folder = Path(named) if os.path.isdir(named) else resume.folder_of(named)
+    own = study_folder.sessions_in(Path(named))
+    folder = Path(named) if own else resume.folder_of(named, "report")
     if not os.access(folder, os.R_OK | os.X_OK):
         raise StorageError(
             f"cannot read {folder}: Permission denied", f"chmod u+rwx {shell(folder)}"
         )
     if not study_folder.sessions_in(folder) and not study_folder.not_run(folder):
-        raise UsageError(f"no session in {folder}", "see `gpuwatch sessions`")
+        raise UsageError(f"no session in {named}", "see `gpuwatch sessions`")
     from gpuwatch.analysis.study.cost import with_costs
     from gpuwatch.analysis.study.read import read_sessions, read_study
 

@@ -112,8 +112,8 @@ def _commands(plan: Plan) -> Iterator[str]:
         yield f"  dcgmi, which would connect to {plan.settings.dcgm}"
 
 
-def folder_of(text: str) -> Path:
-    """The folder of the study that ``text`` names."""
+def folder_of(text: str, command: str = "resume") -> Path:
+    """The folder of the study that ``text`` names, for ``command``."""
     path = Path(text)
     if os.path.isdir(path) and (
         os.path.exists(path / PLAN) or not session_lookup.sessions_under(path)
@@ -123,5 +123,9 @@ def folder_of(text: str) -> Path:
         dict.fromkeys(session.resolve().parent for session in session_lookup.sessions(text))
     )
     if len(folders) > 1:
-        raise UsageError(f"{text} holds {len(folders)} studies", f"name one: {folders[0]}")
+        raise UsageError(
+            f"{text} holds {len(folders)} studies",
+            f"name one: {to_paste(command, folders[-1])}; "
+            f"side by side: {to_paste('compare', text)}",
+        )
     return folders[0]
