@@ -65,6 +65,8 @@ def one_line(text: str) -> str:
         (["show", "--steps"], "see `gpuwatch show --help`"),
         (["show", "a", "b"], "several sessions: gpuwatch compare A B"),
         (["ls"], "did you mean sessions?"),
+        (["sesions"], "did you mean sessions?"),
+        (["version"], "did you mean --version?"),
         (["list"], "did you mean sessions?"),
         (["diff", "a", "b"], "did you mean compare?"),
         (["note"], "required: SESSION|STUDY;"),

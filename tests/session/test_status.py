@@ -51,7 +51,7 @@ def test_the_end_of_a_workload(result: dict[str, Any], state: State, code: int |
 @pytest.mark.parametrize(
     ("why", "text"),
     [
-        ("stop", "stopped by `gpuwatch stop`"),
+        ("stop", "stopped on request"),
         ("SIGTERM", "stopped by SIGTERM"),
         ("--duration 20s", "stopped: --duration 20s"),
     ],

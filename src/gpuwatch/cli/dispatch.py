@@ -81,7 +81,7 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
     ("gpuwatch sweep mnist-cnn --batch-size 16,32,64", "which batch size is fastest"),
     ("gpuwatch compare D/*/*.gpuwatch", "saved runs side by side"),
 )
-_MEANT = {"list": "sessions", "ls": "sessions", "diff": "compare"}
+_MEANT = {"list": "sessions", "ls": "sessions", "diff": "compare", "version": "--version"}
 """Commands by what other programs call them."""
 VALUED = ("--interval", "--on", "--theme")
 """Options of the home screen that take a value."""
@@ -233,7 +233,5 @@ def _unknown(name: str) -> str:
         return f"no command {name!r}; did you mean {meant}?"
     if which(name):
         return f"{name} is no command of gpuwatch; to run it: `{to_paste('run', name)} ...`"
-    close = get_close_matches(name, [*COMMANDS, "--version", "--help"], n=2) or [
-        f"run {each}" for each in suggest(name)
-    ]
+    close = get_close_matches(name, COMMANDS, n=2) or [f"run {each}" for each in suggest(name)]
     return f"no command {name!r}" + (f"; did you mean {' or '.join(close)}?" if close else "")

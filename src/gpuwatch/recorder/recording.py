@@ -181,7 +181,9 @@ class Recording:
         t = time.monotonic_ns() - self._base_ns
         if self._hook is not None:
             self._writer.put(*self._hook.finish(t))
-        self._writer.put(*self._intake.finish(t), *self._sources.used_rows(self._intake, over=True))
+        killed = self._result is not None and self._result.signal is not None
+        self._writer.put(*self._intake.finish(t, killed=killed))
+        self._writer.put(*self._sources.used_rows(self._intake, over=True))
         if self._run is not None:
             self._writer.put(*self._result_rows(t))
         self._writer.put(meta("closed", {"t": t}))

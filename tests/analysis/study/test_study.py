@@ -657,7 +657,7 @@ def test_a_run_that_was_to_last_a_time_has_a_step_time_and_no_time_of_its_own(
     assert alone.contrasts[0].verdict.kind is Kind.DESCRIBED
     recorded(tmp_path / "c", [PAIR], EFFECTS, options={1: {"result": by_hand}})
     runs = [run for cell in only(read_study(tmp_path / "c")).cells for run in cell.runs]
-    assert "stopped by `gpuwatch stop`" in [run.reason for run in runs if run.value is None]
+    assert "stopped on request" in [run.reason for run in runs if run.value is None]
 
 
 def test_the_margin_is_the_plans_unless_another_is_asked_for(tmp_path: Path) -> None:

@@ -198,6 +198,7 @@ def test_a_file_that_cannot_be_read_has_all_keys_too(said, recorded: Path) -> No
     (torn,) = (row for row in found if row["status"] == "unreadable")
     assert all(row.keys() == torn.keys() for row in found)
     assert torn["mfu"] is None and torn["peak_gpu_memory_method"] == "unavailable"
+    assert "torn.gpuwatch  unreadable" in "\n".join(said(recorded))
 
 
 def test_the_cache_of_another_version_is_read_anew(said, recorded: Path, tmp_path: Path) -> None:

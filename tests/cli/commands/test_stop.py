@@ -38,7 +38,7 @@ def _damage(path: Path) -> None:
 def test_a_stop_by_the_command_is_told_from_a_signal(cli: Cli, tmp_path: Path) -> None:
     path, _ = _started(cli, tmp_path / "a")
     cli("stop", path)
-    assert "stopped by `gpuwatch stop`" in cli.read("show", path).stdout
+    assert "stopped on request" in cli.read("show", path).stdout
     other, _ = _started(cli, tmp_path / "b")
     recorder = recorder_of(_folder(cli, other))
     assert recorder is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,9 @@ SECOND = 1_000_000_000
 class Run:
     """A run whose processes report what the test says; its session can be read at the end."""
 
-    def __init__(self, tmp_path: Path, before: Before | None = None) -> None:
+    def __init__(
+        self, tmp_path: Path, before: Before | None = None, options: Sequence[str] = ()
+    ) -> None:
         self.folder = tmp_path / "hook"
         self.folder.mkdir(exist_ok=True)
         self.path = tmp_path / "s.gpuwatch"
@@ -39,7 +41,7 @@ class Run:
             SessionStore.create(self.path, []).close()
         self.store = SessionStore.reopen(self.path)
         self.intake = Intake(BASE)
-        given = {"given": True, "sha256": None, "options": [], "processes": 0, "text": None}
+        given = {"given": True, "sha256": None, "options": [*options], "processes": 0, "text": None}
         self.hook = HookReports(Channel(self.folder), self.intake, BASE, given, before)
 
     def tell(self, process: str, **keys: Any) -> None:
@@ -71,9 +73,9 @@ class Run:
     def look(self, t: float) -> None:
         self.store.write(self.hook.look(int(t * SECOND)))
 
-    def end(self, t: float) -> SessionReader:
+    def end(self, t: float, *, killed: bool = False) -> SessionReader:
         at = int(t * SECOND)
-        self.store.write([*self.hook.finish(at), *self.intake.finish(at)])
+        self.store.write([*self.hook.finish(at), *self.intake.finish(at, killed=killed)])
         self.store.close()
         return SessionReader(self.path)
 
@@ -272,10 +274,15 @@ def test_step_lines_that_come_late_stay_in_the_log(run: Run) -> None:
         (lambda run: run.begin("a"), "no optimizer took a step"),
     ],
 )
-def test_why_there_are_no_steps_is_told(run: Run, tell: Callable[[Run], None], says: str) -> None:
+def test_why_there_are_no_steps_is_told(
+    tmp_path: Path, tell: Callable[[Run], None], says: str
+) -> None:
+    run = Run(tmp_path, options=["loss"])
     tell(run)
     with run.end(1) as reader:
         assert says in reader.meta()["hook"]["text"] and reader.steps() == []
+        ((kind, text),) = events(reader)
+    assert kind == "hook" and text.startswith("--hook loss gave nothing: ") and says in text
 
 
 def test_problems_are_events_each_once_and_skipped_steps_are_counted(run: Run) -> None:
@@ -353,6 +360,15 @@ def test_steps_are_the_hooks_and_scores_those_that_the_program_prints(run: Run) 
         assert texts[1].startswith("loss or accuracy was printed after the last step")
         assert len(reader.log()) == 6 and len(texts) == 2
         assert training_of(reader, None).step.loss.figure.value == 6.1
+
+
+def test_what_a_killed_program_printed_last_gives_no_advice(run: Run) -> None:
+    run.begin("a")
+    run.steps("a", 2, 1.0, 1.0)
+    run.look(2.1)
+    run.printed(SCORED.format(0) + SCORED.format(6), 8.5)
+    with run.end(9, killed=True) as reader:
+        assert not any("after the last step" in text for _, text in events(reader))
 
 
 def test_lines_without_a_number_tell_scores_beside_the_hook_alone(run: Run) -> None:

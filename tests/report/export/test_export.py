@@ -304,7 +304,8 @@ def test_the_ending_of_the_file_says_the_format(path: Path, cli: Cli, tmp_path: 
     out = tmp_path / "out"
     out.mkdir()
     for name in ("a.csv", "a.jsonl", "a.parquet"):
-        cli.read("export", path, "--what", "steps", "--out", out / name)
+        done = cli.read("export", path, "--what", "steps", "--out", out / name)
+        assert done.stderr == f"gpuwatch: written to {out / name}\n"
     assert (out / "a.csv").read_text().startswith("seconds,step,")
     assert json.loads((out / "a.jsonl").read_text().splitlines()[0])["schema"] == 2
     assert arrow.read_table(out / "a.parquet").num_rows == STEPS

@@ -69,6 +69,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             sys.stdout.writelines(_text(form)(export))
         else:
             _save(out, form, export)
+            say(f"written to {out}")
     return 0
 
 

@@ -240,7 +240,7 @@ def _line(of: ListedSession | ListedStudy, runs: Sequence[ListedSession]) -> dic
     environments = [run.environment for run in runs[::-1]]
     if isinstance(of, ListedSession):
         name, status, peak, step = (
-            of.id[:8],
+            of.id[:8] or of.path.name,  # of one that cannot be read
             of.status,
             of.peak_gpu_memory_bytes,
             of.step_median_seconds,

@@ -135,7 +135,9 @@ class HookReports:
         rows += self._problems(t)
         self._channel.close()
         if self._given.get("given") and not self._steps:
-            self._given["text"] = _NO_STEPS if self._processes else _NO_TORCH
+            self._given["text"] = text = _NO_STEPS if self._processes else _NO_TORCH
+            if self._given.get("options"):  # it was asked for, and is not there by default
+                rows += self._event(t, f"--hook loss gave nothing: {text}")
         return [*rows, meta("hook", self._given)]
 
     def _take(self, t: int, reported: Reported) -> list[Row]:

@@ -187,15 +187,16 @@ class Intake:
         ]
         return [row for stream, line in lines for row in self._log.add(t, stream, line)]
 
-    def finish(self, t: int) -> list[Row]:
-        """Rows for the last lines, at the end of the run, session time ``t`` (ns)."""
+    def finish(self, t: int, *, killed: bool = False) -> list[Row]:
+        """Rows for the last lines, at the end of the run, session time ``t`` (ns); ``killed``: it
+        was ended in the middle of a step."""
         rows: list[Row] = []
         for stream, lines in self._lines.items():
             for line in lines.finish():
                 result = self._line(t, stream, line)
                 rows += [*result.rows, *(self._log.add(t, stream, line) if result.log else ())]
         rows += self._report_lost(t) if self._lost != self._lost_reported else ()
-        if self._scores:
+        if self._scores and not killed:
             rows.append(event(t, "progress-lines", _AFTER_THE_LAST))
         return [*rows, *self._late_epoch]
 

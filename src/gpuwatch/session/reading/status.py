@@ -197,8 +197,8 @@ def _ended(result: Mapping[str, JSON]) -> Status:
 
 def _stopped(reason: str) -> str:
     """Who or what stopped it."""
-    if reason == "stop":
-        return "stopped by `gpuwatch stop`"
+    if reason == "stop":  # by `gpuwatch stop`, also on a key of a screen
+        return "stopped on request"
     return f"stopped by {reason}" if reason.startswith("SIG") else f"stopped: {reason}"
 
 
