@@ -21,7 +21,7 @@ from gpuwatch.core.signals import handled
 from gpuwatch.core.text import to_paste
 from gpuwatch.own_command import CAPSULE, OWN_COMMAND
 from gpuwatch.recorder.recording import Outcome, Recording
-from gpuwatch.session.reading.status import signal_name
+from gpuwatch.session.reading.status import SUMMARY_OF, signal_name
 from gpuwatch.session.study.outcomes import TIME_LIMIT
 from gpuwatch.session.study.study_folder import GAVE_UP
 from gpuwatch.session.writing.write_hints import write_hint
@@ -191,12 +191,15 @@ def summarise(folder: Path, say: Callable[[str], None]) -> str:
     if CAPSULE is not None:
         return ""
     short = ""
-    width = str(shutil.get_terminal_size((80, 24)).columns)
+    env = {
+        "COLUMNS": str(shutil.get_terminal_size((80, 24)).columns),
+        "OPENBLAS_NUM_THREADS": "1",  # more would only compete with the next run
+        SUMMARY_OF: str(os.getpid()),
+    }
     try:
         done = subprocess.run(
             [*OWN_COMMAND, "report", "--short", str(folder)],
-            # More threads would only compete with the next run.
-            env={**os.environ, "COLUMNS": width, "OPENBLAS_NUM_THREADS": "1"},
+            env={**os.environ, **env},
             capture_output=True,
             text=True,
             check=False,

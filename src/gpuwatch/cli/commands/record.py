@@ -34,7 +34,7 @@ from gpuwatch.recorder.control import exit_code_of
 from gpuwatch.recorder.observer import Observer, detach
 from gpuwatch.recorder.request import Request
 from gpuwatch.session.reading.reader import read_meta
-from gpuwatch.session.reading.status import State, status
+from gpuwatch.session.reading.status import SUMMARY_OF, State, status
 from gpuwatch.session.study.plan import Plan, read
 from gpuwatch.session.study.short_name import short_name
 from gpuwatch.session.study.study_folder import sessions_in
@@ -293,7 +293,8 @@ def print_summary(folder: Path, summary: str = "") -> None:
         give_up_output()  # the exit code is still that of the run
     if not summary:
         report = [*OWN_COMMAND, "report", "--format", "table", "--short"]
-        subprocess.run([*report, str(folder)], check=False)
+        env = {**os.environ, SUMMARY_OF: str(os.getpid())}
+        subprocess.run([*report, str(folder)], env=env, check=False)
     plan = read(folder)
     sessions = sessions_in(folder)
     if len(sessions) == 1:

@@ -63,6 +63,8 @@ _ENDS = (
     *(signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS),
 )
 """What ends programs: a shell's exit code tells of one."""
+SUMMARY_OF = "GPUWATCH_SUMMARY_OF"
+"""The variable with the PID of the recorder that has a summary written by this process."""
 _RUNNING = Status(State.RUNNING, "running", live=True)
 _LIVE = {
     "queued": Status(State.QUEUED, "waiting for its scheduler", live=True),
@@ -93,8 +95,8 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
     alive = recorder.alive() if recorder else False
     if recorder is not None and alive is None:
         return _elsewhere(path, recorder.place)
-    # A recorder that has a summary written is done with it, and could not save its end.
-    if recorder is not None and alive and recorder.pid != os.getppid():
+    # Of a recorder that has a summary written no run goes on: it could not save the end.
+    if recorder is not None and alive and str(recorder.pid) != os.environ.get(SUMMARY_OF):
         state = _LIVE.get(str(mapping(meta.get("run_state")).get("state")), _RUNNING)
         full = _full(path, number(meta.get("interval_seconds")) or 0.0)
         return replace(state, text=f"{state.text}; {full}", warning=full) if full else state
