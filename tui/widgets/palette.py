@@ -31,74 +31,32 @@ VERDICTS = {
 }
 """A mark and a colour role for each verdict, as on the compare screen."""
 
-_DARK = {
-    "background": "#10151c",
-    "text": "#d4dbe4",
-    "strong": "bold #f2f5f9",
-    "muted": "#8b97a5",
-    "faint": "#3f4b59",
-    "brand": "bold #7cc7ff",
-    "key": "bold #7cc7ff",
-    "good": "#5ad1a0",
-    "warn": "#f2c14e",
-    "bad": "bold #ff7b72",
-    "utilization": "#43bd9b",
-    "bandwidth": "#5b93ea",
-    "flops": "#d98e3f",
-    "picked": "#dba0cf",
-    "progress": "#7cc7ff",
-    "select": "#f2f5f9 on #24425f",
-    "bar": "#d4dbe4 on #1a222c",
+_COLOURS = {
+    "background": ("#10151c", "#fbfcfd", "", ""),
+    "text": ("#d4dbe4", "#24303c", "", ""),
+    "strong": ("bold #f2f5f9", "bold #0b1219", "bold", "bold"),
+    "muted": ("#8b97a5", "#5b6773", "", ""),
+    "faint": ("#3f4b59", "#bac4ce", "dim", "dim"),
+    "brand": ("bold #7cc7ff", "bold #0b61a4", "bold cyan", "bold"),
+    "key": ("bold #7cc7ff", "bold #0b61a4", "bold cyan", "bold"),
+    "good": ("#5ad1a0", "#0f7a56", "green", ""),
+    "warn": ("#f2c14e", "#8f6400", "yellow", ""),
+    "bad": ("bold #ff7b72", "bold #9c1030", "bold red", "bold"),
+    "utilization": ("#43bd9b", "#046e54", "green", ""),
+    "bandwidth": ("#5b93ea", "#2456c9", "bright_blue", ""),
+    "flops": ("#d98e3f", "#a34a00", "magenta", ""),
+    "picked": ("#dba0cf", "#6a1a66", "cyan", ""),
+    "progress": ("#7cc7ff", "#0b61a4", "cyan", ""),
+    "select": ("#f2f5f9 on #24425f", "#0b1219 on #cfe3f7", "reverse", "reverse"),
+    "bar": ("#d4dbe4 on #1a222c", "#24303c on #e9eef3", "", ""),
 }
-_LIGHT = {
-    "background": "#fbfcfd",
-    "text": "#24303c",
-    "strong": "bold #0b1219",
-    "muted": "#5b6773",
-    "faint": "#bac4ce",
-    "brand": "bold #0b61a4",
-    "key": "bold #0b61a4",
-    "good": "#0f7a56",
-    "warn": "#8f6400",
-    "bad": "bold #9c1030",
-    "utilization": "#046e54",
-    "bandwidth": "#2456c9",
-    "flops": "#a34a00",
-    "picked": "#6a1a66",
-    "progress": "#0b61a4",
-    "select": "#0b1219 on #cfe3f7",
-    "bar": "#24303c on #e9eef3",
-}
-_TERMINAL = {
-    "text": "",
-    "strong": "bold",
-    "muted": "",
-    "faint": "dim",
-    "brand": "bold cyan",
-    "key": "bold cyan",
-    "good": "green",
-    "warn": "yellow",
-    "bad": "bold red",
-    "utilization": "green",
-    "bandwidth": "bright_blue",
-    "flops": "magenta",
-    "picked": "cyan",
-    "progress": "cyan",
-    "select": "reverse",
-    "bar": "",
-}
-_PLAIN = {
-    "text": "",
-    "strong": "bold",
-    "faint": "dim",
-    "brand": "bold",
-    "key": "bold",
-    "bad": "bold",
-    "select": "reverse",
-}
-"""With NO_COLOR: bold, dim and reverse only."""
+"""By role the colours on dark, on light, of the terminal's own, and with NO_COLOR, where there are
+bold, dim and reverse only."""
+_DARK, _LIGHT, _TERMINAL, _PLAIN = (
+    dict(zip(_COLOURS, column, strict=True)) for column in zip(*_COLOURS.values(), strict=True)
+)
 
-ROLES = tuple(_DARK)
+ROLES = tuple(_COLOURS)
 
 
 def theme_for(
@@ -183,9 +141,9 @@ def styles(theme: Theme, no_color: bool) -> Mapping[str, Style]:
 @cache
 def _styles(name: str, ansi: bool) -> Mapping[str, Style]:
     if not name:
-        return {role: Style.parse(_PLAIN.get(role, "")) for role in ROLES}
+        return {role: Style.parse(_PLAIN[role]) for role in ROLES}
     if ansi:
-        return {role: Style.parse(_TERMINAL.get(role, "")) for role in ROLES}
+        return {role: Style.parse(_TERMINAL[role]) for role in ROLES}
     colours = {DARK: _DARK, LIGHT: _LIGHT}[name]
     base = Style(bgcolor=colours["background"])
     return {
