@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from enum import Enum
+from math import isfinite
 from pathlib import Path
 
 from gpuwatch.analysis.comparison import side_by_side as comparing
-from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
+from gpuwatch.analysis.hardware.efficiency import Efficiency
 from gpuwatch.analysis.hardware.kernels import times_of
 from gpuwatch.analysis.hardware.mfu import EXECUTED_TWICE, MODEL_FLOP, MfuPeak
 from gpuwatch.analysis.hardware.profile import Counters, Profile
 from gpuwatch.analysis.hardware.roofline import Roofline
-from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.ranks.ranks import Ranks
 from gpuwatch.analysis.ranks.stragglers import Excess
 from gpuwatch.analysis.ranks.wording import sentences
 from gpuwatch.analysis.results import Cell, StudyResult
-from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.generation import Generation
 from gpuwatch.analysis.summary.load import disturbances
 from gpuwatch.analysis.summary.summary import Summary
@@ -32,11 +31,16 @@ from gpuwatch.report.document.study import compared as side_by_side
 _LINE = 240
 """Most characters of a list or object on one line; lists of short items have no limit."""
 _SHORT = 24
+_FLOP = (
+    "forward_per_sample",
+    *("per_step", "forward_per_step", "backward_per_step", "recomputed_per_step"),
+)
+"""Keys of ``flop``, without the prefix that they have in a session."""
 
 
 def dumps(value: JSON) -> str:
     """Indented JSON with short values on one line; numbers that are not finite become null."""
-    return document(_written(_finite(value), 0)) + "\n"
+    return document(_written(_plain(value), 0)) + "\n"
 
 
 def _written(value: JSON, indent: int) -> str:
@@ -60,46 +64,34 @@ def _written(value: JSON, indent: int) -> str:
     return f"{begin}\n{' ' * inner}{lines}\n{' ' * indent}{end}"
 
 
-def summary(session: Summary) -> dict[str, JSON]:
+def summary(session: Summary) -> JSON:
     """One session: the output of ``gpuwatch show --format json``."""
-    steps = asdict(session.steps)
+    steps = _plain(session.steps)
     throughput, overall = (
         steps.pop(key) for key in ("samples_per_second", "samples_per_second_overall")
     )
-    return {
+    told = {
         "schema": JSON_SCHEMA,
         "session": {
-            "id": session.id,
-            "path": session.path,
-            "label": session.label,
-            "name": session.given.name,
-            "tags": list(session.given.tags),
-            "note": session.given.note,
+            **_those(session, "id", "path", "label"),
+            **_those(session.given, "name", "tags", "note"),
             "status": session.status.state.value,
             "status_text": session.status.text,
             "exit_code": session.status.exit_code,
-            "started": session.started,
-            "seconds": session.seconds,
-            "interval_seconds": session.interval_seconds,
-            "notice": session.notice,
+            **_those(session, "started", "seconds", "interval_seconds", "notice"),
             "notes": [*session.notes, *disturbances([session])],
-            "left_out": list(session.left_out),
+            "left_out": session.left_out,
         },
         "workload": {
-            "name": session.workload.get("name"),
-            "kind": session.workload.get("kind"),
-            "arguments": session.workload.get("arguments"),
+            **_some(session.workload, "name", "kind", "arguments"),
             "parameters": {
                 **mapping(session.workload.get("parameters")),
                 **mapping(session.run.get("parameters")),
             },
-            "model": session.run.get("model"),
-            "dtype": session.run.get("dtype"),
-            "device": session.run.get("device"),
-            "data": session.run.get("data"),
+            **_some(session.run, "model", "dtype", "device", "data"),
         },
-        "environment": dict(session.environment),
-        "timing": asdict(session.timing),
+        "environment": session.environment,
+        "timing": session.timing,
         "step": steps,
         "training": {
             "step": _reported(session.training.step),
@@ -113,125 +105,80 @@ def summary(session: Summary) -> dict[str, JSON]:
         },
         "ranks": None if session.ranks is None else _ranks(session.ranks),
         "flop": {
-            "forward_per_sample": session.count.get("flop_forward_per_sample"),
-            "per_step": session.count.get("flop_per_step"),
-            "forward_per_step": session.count.get("flop_forward_per_step"),
-            "backward_per_step": session.count.get("flop_backward_per_step"),
-            "recomputed_per_step": session.count.get("flop_recomputed_per_step"),
-            "operators": session.count.get("operators"),
-            "uncounted_operators": session.count.get("uncounted_operators"),
-            "method": session.count.get("method"),
+            **{key: session.count.get(f"flop_{key}") for key in _FLOP},
+            **_some(session.count, "operators", "uncounted_operators", "method"),
         },
         "bytes": {"per_step": session.count.get("bytes_per_step")},
         "efficiency": efficiency(session.efficiency),
         "roofline": roofline(session.efficiency.roofline),
         "profile": _profile(session.profile),
-        "counters": _counters(session.counters),
+        "counters": counters(session.counters),
         "window": {
             "kind": session.window.kind,
             "start_seconds": session.window.start / 1e9,
             "end_seconds": session.window.end / 1e9,
         },
-        "metrics": _statistics(session.metrics),
+        "metrics": session.metrics,
         "devices": [
-            {
-                "id": device.id,
-                "kind": device.kind,
-                "name": device.name,
-                "uuid": device.uuid,
-                "used": device.used,
-                "metrics": _statistics(device.metrics),
-            }
+            _those(device, "id", "kind", "name", "uuid", "used", "metrics")
             for device in session.devices
         ],
-        "fingerprint": {scope: dict(facts) for scope, facts in session.facts.items()},
-        "error": dict(session.error) or None,
+        "fingerprint": session.facts,
+        "error": session.error or None,
     }
+    return _plain(told)
 
 
 def _generation(of: Generation | None) -> dict[str, JSON] | None:
     if of is None:
         return None
     return {
-        "time_to_first_token": _figure(of.time_to_first_token),
-        "prompt_tokens_per_second": _figure(of.prompt_rate),
-        "generated_tokens_per_second": _figure(of.token_rate),
-        "kv_cache_bytes": _figure(of.kv_cache),
-        "running_requests": None if of.requests is None else _figure(of.requests),
+        "time_to_first_token": of.time_to_first_token,
+        "prompt_tokens_per_second": of.prompt_rate,
+        "generated_tokens_per_second": of.token_rate,
+        "kv_cache_bytes": of.kv_cache,
+        "running_requests": of.requests,
         "rooflines": [roofline(each) for each in of.rooflines],
     }
 
 
 def _reported(of: Reported) -> dict[str, JSON]:
-    return {key: {**_figure(last.figure), "at": last.at} for key, last in of.all.items()}
+    return {key: {**_plain(last.figure), "at": last.at} for key, last in of.all.items()}
 
 
 def comparison(compared: comparing.Comparison) -> dict[str, JSON]:
     """Sessions side by side: the output of ``gpuwatch compare --format json``."""
-    return {
+    told = {
         "schema": JSON_SCHEMA,
         "baseline": None if compared.baseline is None else compared.sessions[compared.baseline].id,
-        "notes": list(compared.notes),
+        "notes": compared.notes,
         "rows": [
-            {
-                "group": row.group,
-                "name": row.name,
-                "unit": row.unit,
-                "values": list(row.values),
-                "methods": [method.value for method in row.methods],
-                "ratios": list(row.ratios),
-            }
+            _those(row, "group", "name", "unit", "values", "methods", "ratios")
             for row in compared.rows
         ],
-        "differences": [
-            {"scope": each.scope, "key": each.key, "values": list(each.values)}
-            for each in compared.differences
-        ],
-        "kernels": [asdict(each) for each in compared.kernels],
-        "families": [asdict(each) for each in compared.families],
-        "sessions": [summary(session) for session in compared.sessions],
+        **_those(compared, "differences", "kernels", "families"),
     }
-
-
-def _statistics(metrics: Mapping[str, Statistic]) -> dict[str, JSON]:
-    return {
-        name: {**asdict(statistic), "method": statistic.method.value}
-        for name, statistic in metrics.items()
-    }
-
-
-def _finite(value: JSON) -> JSON:
-    if isinstance(value, float):
-        return value if value == value and abs(value) != float("inf") else None
-    if isinstance(value, dict):
-        return {str(key): _finite(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(each) for each in value]
-    return value
+    return {**_plain(told), "sessions": [summary(session) for session in compared.sessions]}
 
 
 def _ranks(of: Ranks) -> dict[str, JSON]:
     """``ranks`` of ``gpuwatch show --format json``."""
     return {
-        "world_size": of.world_size,
-        "step_seconds": of.step_seconds,
-        "slowest": of.slowest,
-        "imbalance": of.imbalance,
+        **_those(of, "world_size", "step_seconds", "slowest", "imbalance"),
         "text": sentences(of),
         "reason": of.reason,
         "stragglers": [
-            {**_excess(each.excess), "goes_with": [asdict(reason) for reason in each.goes_with]}
-            for each in of.stragglers
+            {**_excess(each.excess), "goes_with": each.goes_with} for each in of.stragglers
         ],
         "excesses": [_excess(each) for each in of.excesses],
-        "figures": [asdict(each) for each in of.figures],
+        "figures": of.figures,
         "over_time": None
         if of.heat is None
         else {
             "start_seconds": [t / 1e9 for t in of.heat.starts],
             "end_seconds": [t / 1e9 for t in of.heat.ends],
             "own_time": [
-                {"rank": rank, "relative": list(values)}
+                {"rank": rank, "relative": values}
                 for rank, values in zip(of.heat.ranks, of.heat.values, strict=True)
             ],
         },
@@ -253,40 +200,30 @@ def _excess(of: Excess) -> dict[str, JSON]:
 
 def efficiency(of: Efficiency) -> dict[str, JSON]:
     """The key ``efficiency`` of a session."""
-    energy, traffic = of.energy, of.traffic
     sheet, at_maximum = of.mfu_peaks
     return {
-        "devices": list(of.covers),
+        "devices": of.covers,
         "data_type": of.data_type,
-        "flop_rate": {**_figure(of.flop_rate), "shares": _shares(of.flop_shares)},
+        "flop_rate": {**_plain(of.flop_rate), "shares": of.flop_shares},
         "most_executed_flop_rate": {
-            **_figure(of.most_executed),
-            "shares": _shares(of.most_executed_shares),
+            **_plain(of.most_executed),
+            "shares": of.most_executed_shares,
         },
-        "mfu": {**_figure(of.mfu), "convention": _convention(of, MODEL_FLOP, sheet)},
+        "mfu": {**_plain(of.mfu), "convention": _convention(of, MODEL_FLOP, sheet)},
         "mfu_at_maximum_clock": {
-            **_figure(of.mfu_at_maximum_clock),
+            **_plain(of.mfu_at_maximum_clock),
             "convention": _convention(of, MODEL_FLOP, at_maximum),
         },
-        "hfu": {**_figure(of.hfu), "convention": _convention(of, EXECUTED_TWICE, sheet)},
-        "bandwidth": {**_figure(of.bandwidth), "shares": _shares(of.bandwidth_shares)},
-        "bytes_rate": {**_figure(of.bytes_rate), "shares": _shares(of.bytes_shares)},
-        "intensity": _figure(of.intensity),
-        "energy": {
-            "gpu": _figure(energy.gpu),
-            "gpu_per_step": _figure(energy.gpu_per_step),
-            "gpu_per_sample": _figure(energy.gpu_per_sample),
-            "cpu": _figure(energy.cpu),
-            "cpu_per_step": _figure(energy.cpu_per_step),
-            "cpu_per_sample": _figure(energy.cpu_per_sample),
-        },
+        "hfu": {**_plain(of.hfu), "convention": _convention(of, EXECUTED_TWICE, sheet)},
+        "bandwidth": {**_plain(of.bandwidth), "shares": of.bandwidth_shares},
+        "bytes_rate": {**_plain(of.bytes_rate), "shares": of.bytes_shares},
+        "intensity": of.intensity,
+        "energy": of.energy,
         "traffic": {
-            "bytes": _figure(traffic.total),
-            "sectors": _figure(traffic.sectors),
-            "per_step": _figure(traffic.per_step),
-            "coverage": traffic.coverage,
+            "bytes": of.traffic.total,
+            **_those(of.traffic, "sectors", "per_step", "coverage"),
         },
-        "findings": [asdict(each) for each in of.findings],
+        "findings": of.findings,
     }
 
 
@@ -306,7 +243,7 @@ def roofline(of: Roofline) -> dict[str, JSON]:
             }
             for point in of.points
         ],
-        "ceilings": {name: asdict(each) for name, each in of.ceilings.items()},
+        "ceilings": of.ceilings,
         "bound": of.verdict.bound,
         "text": of.verdict.text,
         "hint": of.verdict.hint,
@@ -321,15 +258,7 @@ def _profile(of: Profile | None) -> dict[str, JSON] | None:
     times = times_of(of)
     steps = of.steps or None
     return {
-        "tool": of.tool,
-        "version": of.version,
-        "device": of.device,
-        "steps": of.steps,
-        "step_seconds": of.step_seconds,
-        "reason": of.reason,
-        "notes": list(of.notes),
-        "time_method": of.time_method.value,
-        "time_source": of.time_source,
+        **source(of),
         "tables": list(of.tables),
         "kernel_seconds_per_step": _each(times.kernels, steps),
         "copy_to_device_seconds_per_step": _each(times.copies_to_device, steps),
@@ -337,17 +266,17 @@ def _profile(of: Profile | None) -> dict[str, JSON] | None:
     }
 
 
-def _counters(of: Counters | None) -> dict[str, JSON] | None:
+def source(of: Profile) -> dict[str, JSON]:
+    """What a profile is of."""
+    told = ("tool", "version", "device", "steps", "step_seconds")
+    return _those(of, *told, "reason", "notes", "time_method", "time_source")
+
+
+def counters(of: Counters | None) -> dict[str, JSON] | None:
     """Executed FLOP and DRAM bytes, without the single kernels."""
     if of is None:
         return None
-    totals = asdict(of)
-    totals.pop("kernels")
-    return totals
-
-
-def _figure(of: MeasuredValue) -> dict[str, JSON]:
-    return {**asdict(of), "method": of.method.value}
+    return {name: value for name, value in vars(of).items() if name != "kernels"}
 
 
 def _each(total: float | None, steps: int | None) -> float | None:
@@ -355,32 +284,23 @@ def _each(total: float | None, steps: int | None) -> float | None:
 
 
 def _convention(of: Efficiency, flop: str, peak: MfuPeak) -> dict[str, JSON]:
-    known = peak.ceiling
-    return {"flop": flop, "data_type": of.data_type, "peak": known and asdict(known)}
-
-
-def _shares(shares: Sequence[Share]) -> list[JSON]:
-    return [{"value": share.value, "ceiling": asdict(share.ceiling)} for share in shares]
+    return {"flop": flop, "data_type": of.data_type, "peak": peak.ceiling}
 
 
 def study(result: StudyResult) -> dict[str, JSON]:
     """The comparison of all sessions and the study's results; sessions are given by id."""
-    return {
-        **comparison(side_by_side(result)),
+    told = {
         "study": None if result.plan is None else result.plan.study,
-        "title": result.title,
-        "questions": _plain(result.questions),
-        "overall": _plain(result.overall),
+        **_those(result, "title", "questions", "overall"),
         "sweeps": [
             {**_plain(sweep), "points": [_with_sessions(each) for each in sweep.points]}
             for sweep in result.sweeps
         ],
-        "noise": _plain(result.noise),
+        "noise": result.noise,
         "plan": _plan(result),
-        "not_run": _plain(result.not_run),
-        "to_come": result.to_come,
-        "notices": list(result.notices),
+        **_those(result, "not_run", "to_come", "notices"),
     }
+    return {**comparison(side_by_side(result)), **_plain(told)}
 
 
 def _with_sessions(point: JSON) -> dict[str, JSON]:
@@ -399,12 +319,7 @@ def _plan(result: StudyResult) -> dict[str, JSON] | None:
         return None
     ids = {Path(session.path).name: session.id for session in result.sessions}
     return {
-        "seed": plan.seed,
-        "title": plan.title,
-        "question": plan.question,
-        "preset": plan.preset,
-        "settings": _plain(plan.settings),
-        "parts": _plain(plan.parts),
+        **_those(plan, "seed", "title", "question", "preset", "settings", "parts"),
         "order": [
             {
                 "index": run.index,
@@ -413,7 +328,7 @@ def _plan(result: StudyResult) -> dict[str, JSON] | None:
                 "part": run.part,
                 "block": run.block,
                 "workload": run.workload.name,
-                "parameters": _plain(run.workload.parameters),
+                "parameters": run.workload.parameters,
                 "environment": run.environment.label,
             }
             for run in plan.runs
@@ -427,6 +342,8 @@ def _plain(value: JSON) -> JSON:
         return value.id
     if isinstance(value, Enum):
         return value.value
+    if isinstance(value, float):
+        return value if isfinite(value) else None
     if is_dataclass(value):
         return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):
@@ -434,3 +351,13 @@ def _plain(value: JSON) -> JSON:
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]
     return value
+
+
+def _those(of: object, *names: str) -> dict[str, JSON]:
+    """These attributes by their names."""
+    return {name: getattr(of, name) for name in names}
+
+
+def _some(of: Mapping[str, JSON], *keys: str) -> dict[str, JSON]:
+    """These keys, null where there is none."""
+    return {key: of.get(key) for key in keys}

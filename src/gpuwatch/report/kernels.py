@@ -20,6 +20,7 @@ from gpuwatch.analysis.hardware.profile import (
 from gpuwatch.core import units
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.text import clean, markdown, spreadsheet
+from gpuwatch.report import json
 from gpuwatch.report.tables import markdown_table, table
 
 _SHORTEST_NAME, _LONGEST_NAME = 24, 100
@@ -107,22 +108,8 @@ def document(
     """
     return {
         "schema": JSON_SCHEMA,
-        "profile": None
-        if profile is None
-        else {
-            "tool": profile.tool,
-            "version": profile.version,
-            "device": profile.device,
-            "steps": profile.steps,
-            "step_seconds": profile.step_seconds,
-            "reason": profile.reason,
-            "notes": list(profile.notes),
-            "time_method": profile.time_method.value,
-            "time_source": profile.time_source,
-        },
-        "counters": None
-        if counters is None
-        else {name: value for name, value in vars(counters).items() if name != "kernels"},
+        "profile": None if profile is None else json.source(profile),
+        "counters": json.counters(counters),
         "tables": {
             each.name: {
                 "columns": each.columns,
