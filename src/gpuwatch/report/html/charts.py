@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from gpuwatch.analysis.comparison.wording import heading
 from gpuwatch.analysis.ranks.levels import level, names
 from gpuwatch.analysis.ranks.wording import change as change_of
-from gpuwatch.analysis.results import Cell, Question, Run
+from gpuwatch.analysis.results import Cell, Run
 from gpuwatch.analysis.statistics.intervals import lower_end
 from gpuwatch.analysis.study.sweep import sweep_table
 from gpuwatch.core import units
@@ -18,6 +18,7 @@ from gpuwatch.core.aggregate import grouped
 from gpuwatch.report.document.blocks import (
     Bars,
     Change,
+    Dots,
     HeatMap,
     Intervals,
     Rooflines,
@@ -170,9 +171,9 @@ def _numbers(of: Change) -> str:
 _DOTS, _TOP, _BOTTOM = 210, 10, 190
 
 
-def dots(question: Question) -> str:
+def dots(of: Dots) -> str:
     """Every run of a question as a dot above its block; empty if no run has a value."""
-    cells = question.cells
+    question, cells = of.question, of.question.cells
     runs = [run for cell in cells for run in cell.runs]
     known = [run.value for run in runs if run.value is not None]
     if not known:

@@ -94,19 +94,9 @@ def _display(unit: str, largest: float) -> tuple[float, str]:
     return 1.0, plain
 
 
-@dataclass(frozen=True)
-class _Drawn:
-    """One run in the units of the chart, as the script reads it."""
-
-    cell: int
-    name: str
-    faint: bool
-    """Whether it is of the warm-up block."""
-    t: tuple[float, ...]
-    """Times, one for each point; likewise timed steps done, and each of the values."""
-    k: tuple[float | None, ...]
-    v: tuple[tuple[float | None, ...] | None, ...]
-    """One tuple per measure; ``None`` if the run lacks it."""
+_Drawn = Mapping[str, JSON]
+"""One run in the units of the chart, as the script reads it: ``t``, ``k``, ``v`` are the times of
+its points, the timed steps done by then, and for each measure the values, null if it lacks it."""
 
 
 def curves(question: Question, series: Mapping[str, RunSeries], prefix: str) -> str:
@@ -147,7 +137,7 @@ def curves(question: Question, series: Mapping[str, RunSeries], prefix: str) -> 
             }
             for each in known
         ],
-        "runs": [vars(each) for each in drawn],
+        "runs": drawn,
     }
     return (
         '<figure class="chart curves">\n'
@@ -183,28 +173,30 @@ def _drawn(
     number: int, run: Run, series: RunSeries, known: Sequence[Measure], divisor: float
 ) -> _Drawn:
     name = clean(run.session.id)[:12] if run.block is None else f"block {run.block}"
-    return _Drawn(
-        number,
-        "warm-up" if run.warm_up else name,
-        run.warm_up,
-        tuple(round(each / divisor, 3) for each in series.seconds),
-        tuple(None if each is None else short(each) for each in series.steps),
-        tuple(measure.of(series) for measure in known),
-    )
+    return {
+        "cell": number,
+        "name": "warm-up" if run.warm_up else name,
+        "faint": run.warm_up,
+        "t": [round(each / divisor, 3) for each in series.seconds],
+        "k": [None if each is None else short(each) for each in series.steps],
+        "v": [measure.of(series) for measure in known],
+    }
 
 
 def _ranges(drawn: Sequence[_Drawn]) -> dict[str, tuple[float, float]]:
     """Ranges of the x axis: around the timed steps, the whole recording, the step numbers."""
-    times = [t for each in drawn for t in each.t]
+    times = [t for each in drawn for t in each["t"]]
     ranges = {_ALL: (min(times), max(max(times), min(times) + 1e-3))}
-    timed = [t for each in drawn for t, k in zip(each.t, each.k, strict=True) if k is not None]
+    timed = [
+        t for each in drawn for t, k in zip(each["t"], each["k"], strict=True) if k is not None
+    ]
     if timed and max(timed) > 0:
         span = max(timed)
         low, high = max(ranges[_ALL][0], -_BEFORE * span), min(ranges[_ALL][1], (1 + _AFTER) * span)
         inside = sum(low <= t <= high for t in times)
         if inside >= _FEWEST * len(drawn):
             ranges[_NEAR] = (low, high)
-    steps = [k for each in drawn for k in each.k if k is not None]
+    steps = [k for each in drawn for k in each["k"] if k is not None]
     if steps and max(steps) > 0:
         ranges[_STEPS] = (0.0, max(steps))
     return ranges

@@ -6,9 +6,10 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from itertools import groupby
+from typing import Any
 
 from gpuwatch.analysis.results import Kind, StudyResult
 from gpuwatch.analysis.samples.gauges import RunSeries
@@ -45,6 +46,14 @@ _SIGNS = {
     Kind.CANT_TELL: "?",
     Kind.INVALID: "✕",
     Kind.DESCRIBED: "○",
+}
+_CHARTS: Mapping[type[Item], Callable[[Any], str]] = {
+    Bars: charts.bars,
+    Intervals: charts.intervals,
+    Dots: charts.dots,
+    SweepChart: charts.sweep,
+    HeatMap: charts.heat_map,
+    Rooflines: charts.rooflines,
 }
 
 
@@ -189,23 +198,8 @@ def _items(
             elif isinstance(item, Curves):
                 parts.append(curves(item.question, series, anchor))
             else:
-                parts += _chart(item)
+                parts.append(_CHARTS[type(item)](item))
     return "\n".join(parts)
-
-
-def _chart(item: Item) -> Iterator[str]:
-    if isinstance(item, Bars):
-        yield charts.bars(item)
-    elif isinstance(item, Intervals):
-        yield charts.intervals(item)
-    elif isinstance(item, Dots):
-        yield charts.dots(item.question)
-    elif isinstance(item, SweepChart):
-        yield charts.sweep(item)
-    elif isinstance(item, HeatMap):
-        yield charts.heat_map(item)
-    elif isinstance(item, Rooflines):
-        yield charts.rooflines(item)
 
 
 def _sentence(of: Sentence) -> str:
