@@ -375,19 +375,11 @@ def run_waiting(
     return _run(lambda: WaitingScreen(study, before, refresh=refresh), look)
 
 
-def run_compare(
-    paths: list[Path],
-    *,
-    margin: float | None = None,
-    across_devices: bool = False,
-    across_commands: bool = False,
-    whole: bool = False,
-    look: DisplayOptions = USUAL,
-) -> int:
+def run_compare(paths: list[Path], *, look: DisplayOptions = USUAL, **options: Any) -> int:
     """Show sessions side by side until it is left; returns the exit code.
 
-    ``margin``, ``across_devices``, ``across_commands`` and ``whole`` (``--all``) are those of
-    ``gpuwatch compare``. Of a whole study a file that cannot be read is a note.
+    ``options``: ``whole`` (``--all``), and those that :class:`CompareScreen` hands on to what
+    judges. Of a whole study a file that cannot be read is a note.
 
     Raises:
         NotASession, NewerSchema, StorageError: a file is no session that can be read.
@@ -396,13 +388,4 @@ def run_compare(
 
     for path in paths if paths != sessions_in(paths[0].parent) else ():
         SessionReader(path).close()
-    return _run(
-        lambda: CompareScreen(
-            paths,
-            margin=margin,
-            across_devices=across_devices,
-            across_commands=across_commands,
-            whole=whole,
-        ),
-        look,
-    )
+    return _run(lambda: CompareScreen(paths, **options), look)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Any
 
 from gpuwatch.core import paths as places
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -148,26 +149,18 @@ class Export:
     page: Path
 
 
-async def export_report(
-    paths: Sequence[Path],
-    *,
-    margin: float | None = None,
-    across_devices: bool = False,
-    across_commands: bool = False,
-) -> str:
+async def export_report(paths: Sequence[Path], **judging: Any) -> str:
     """Write the report of ``paths``; returns where it is, or over SSH how to fetch it.
 
     ``paths``: a study's folder, a session, or sessions to compare, the baseline first. A study's
     summary is written to its folder again, the page of a session of no study beside it; a
     comparison, and the report of a study in a read-only folder, go into a new file in the current
-    folder or, if that is read-only, in the folder of the studies. ``margin``, ``across_devices``
-    and ``across_commands``: as for ``gpuwatch compare``.
+    folder or, if that is read-only, in the folder of the studies. ``judging``: ``margin``,
+    ``across_devices`` and ``across_commands``, as for ``gpuwatch compare``.
 
     Nothing is raised: the text says what went wrong.
     """
-    export = export_of(
-        paths, margin=margin, across_devices=across_devices, across_commands=across_commands
-    )
+    export = export_of(paths, **judging)
     outcome = await run(*export.arguments, timeout=_TIMEOUT_SECONDS, outlives=True)
     if not outcome.good:
         return f"no report: {outcome.complaint}"

@@ -70,15 +70,14 @@ class CompareScreen(CanvasScreen):
         paths: Sequence[Path],
         beside: Path | None = None,
         *,
-        margin: float | None = None,
-        across_devices: bool = False,
-        across_commands: bool = False,
         whole: bool = False,
+        **judging: Any,
     ) -> None:
         """``beside``: the session shown next to the baseline if not all fit. ``whole``: all figures
         are shown, not only what differs.
 
-        ``margin``, ``across_devices`` and ``across_commands``: as for ``gpuwatch compare``.
+        ``judging``: ``margin``, ``across_devices`` and ``across_commands``, as for ``gpuwatch
+        compare``.
         """
         super().__init__()
         self.paths = list(paths)
@@ -86,12 +85,8 @@ class CompareScreen(CanvasScreen):
         self._study = folder if self.paths == sessions_in(folder) else None
         """The study's folder; checked now, because a run may start before the sessions are read."""
         self._beside = beside
-        self._given: dict[str, Any] = {
-            "margin": margin,
-            "across_devices": across_devices,
-            "across_commands": across_commands,
-        }
-        self._how, self._crosses = self._given, False
+        self._given = self._how = judging
+        self._crosses = False
         self.result: Answer | Trouble | None = None
         self._read = 0
         """Number of sessions whose samples are read."""
