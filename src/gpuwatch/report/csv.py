@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare
 from gpuwatch.analysis.results import Question, Run, StudyResult
@@ -16,6 +14,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import spreadsheet
 from gpuwatch.report.document.quantities import every_run, order_of, orders
+from gpuwatch.report.export.table import csv_text
 
 COLUMNS = (
     "study",
@@ -53,9 +52,10 @@ def as_csv(result: StudyResult) -> str:
 
     Cells are escaped so that a spreadsheet takes none for a formula.
     """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    return csv_text([COLUMNS, *_rows(result)])
+
+
+def _rows(result: StudyResult) -> Iterator[Sequence[object]]:
     order = orders(result.plan)
     places = {run.session.path: _Place(question, run) for question, _, run in every_run(result)}
     rows = compare(result.sessions).rows
@@ -66,13 +66,10 @@ def as_csv(result: StudyResult) -> str:
         of_run = ("", "") if place is None else (_yes(place.run.outlier), _yes(place.run.warm_up))
         last = (*of_run, label)
         for quantity in _primary(place):
-            writer.writerow((*first, *quantity, *last))
+            yield (*first, *quantity, *last)
         for row in rows:
-            value, method = row.values[at], row.methods[at].value
-            writer.writerow(
-                (*first, row.group, spreadsheet(row.name), row.unit, _number(value), method, *last)
-            )
-    return out.getvalue()
+            named = (row.group, spreadsheet(row.name), row.unit)
+            yield (*first, *named, _number(row.values[at]), row.methods[at].value, *last)
 
 
 def _first(
@@ -122,15 +119,13 @@ def _yes(true: bool) -> str:
 
 def of_sessions(compared: Comparison) -> str:
     """One row per session and quantity, in base units; without a study."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
+    rows: list[Sequence[str]] = [
         ("session", "label", "environment", "group", "name", "unit", "value", "method", "ratio")
-    )
+    ]
     for row in compared.rows:
         for at, session in enumerate(compared.sessions):
             of = (session.id, session.label, session.environment.get("label"))
             quantity = (row.group, row.name, row.unit, _number(row.values[at]))
             last = (row.methods[at].value, _number(row.ratios[at]))
-            writer.writerow((*map(spreadsheet, of), *quantity, *last))
-    return out.getvalue()
+            rows.append((*map(spreadsheet, of), *quantity, *last))
+    return csv_text(rows)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +19,7 @@ from gpuwatch.core import units
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.text import clean, markdown, spreadsheet
 from gpuwatch.report import json
+from gpuwatch.report.export.table import csv_text
 from gpuwatch.report.tables import markdown_table, table
 
 _SHORTEST_NAME, _LONGEST_NAME = 24, 100
@@ -89,14 +88,10 @@ def as_csv(shown: Table, limit: int | None) -> str:
 
     Text that a spreadsheet would take for a formula gets a leading apostrophe.
     """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(spreadsheet, shown.columns))
-    writer.writerows(
+    return csv_text(
         [spreadsheet(cell) if isinstance(cell, str) else cell for cell in row]
-        for row in shown.rows[:limit]
+        for row in (shown.columns, *shown.rows[:limit])
     )
-    return out.getvalue()
 
 
 def document(

@@ -85,12 +85,5 @@ def _utf8(text: str) -> str:
 
 
 def _metadata(column: Column) -> dict[str, str]:
-    known = {
-        "unit": column.unit,
-        "method": column.method,
-        "source": column.source,
-        "device": column.device,
-        "metric": column.metric,
-        "reason": column.reason,
-    }
-    return {name: _utf8(text) for name, text in known.items() if text}
+    told = ("unit", "method", "source", "device", "metric", "reason")
+    return {name: _utf8(text) for name in told if (text := getattr(column, name))}

@@ -99,7 +99,10 @@ def runs(result: StudyResult) -> Export:
 
 def _run(session: Summary, run: Run | None) -> Row:
     path = Path(session.path)
-    steady = None if run is None else run.steady
+    judged: Row = (None,) * 6
+    if run is not None:
+        steady = run.steady.seconds, run.steady.first, run.steady.count
+        judged = (run.warm_up, run.outlier, *steady, run.reason)
     return (
         path.resolve().parent.name,
         str(session.environment.get("label") or ""),
@@ -110,12 +113,7 @@ def _run(session: Summary, run: Run | None) -> Row:
         session.status.state.value,
         session.status.exit_code,
         session.started,
-        None if run is None else run.warm_up,
-        None if run is None else run.outlier,
-        None if steady is None else steady.seconds,
-        None if steady is None else steady.first,
-        None if steady is None else steady.count,
-        None if run is None else run.reason,
+        *judged,
     )
 
 

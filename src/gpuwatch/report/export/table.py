@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from gpuwatch.core.json_schema import JSON_SCHEMA
@@ -49,9 +49,9 @@ class Export:
 
 def as_csv(export: Export) -> Iterator[str]:
     """A line of headings, then a line per row; an empty cell is unknown."""
-    yield from _csv([[spreadsheet(column.name) for column in export.columns]])
+    yield csv_text([[spreadsheet(column.name) for column in export.columns]])
     for batch in export.batches():
-        yield from _csv([[_cell(value) for value in row] for row in batch])
+        yield csv_text([_cell(value) for value in row] for row in batch)
 
 
 def as_json_lines(export: Export) -> Iterator[str]:
@@ -85,7 +85,8 @@ def _cell(value: Value) -> str:
     return spreadsheet(value, _LONGEST_TEXT) if isinstance(value, str) else repr(value)
 
 
-def _csv(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
+    """Rows as CSV, their ends as everywhere here."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
-    yield out.getvalue()
+    return out.getvalue()
