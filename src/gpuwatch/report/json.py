@@ -187,12 +187,10 @@ def _ranks(of: Ranks) -> dict[str, JSON]:
 
 def _excess(of: Excess) -> dict[str, JSON]:
     return {
-        "rank": of.rank,
-        "seconds": of.seconds,
+        **_those(of, "rank", "seconds"),
         "low_seconds": of.low,
         "high_seconds": of.high,
-        "level": of.level,
-        "relative": of.relative,
+        **_those(of, "level", "relative"),
         "since_seconds": None if of.since is None else of.since / 1e9,
         "before_seconds": of.before,
     }
@@ -230,23 +228,19 @@ def efficiency(of: Efficiency) -> dict[str, JSON]:
 def roofline(of: Roofline) -> dict[str, JSON]:
     """Points, ceilings and the bound of a session."""
     return {
-        "label": of.label,
-        "data_type": of.data_type,
+        **_those(of, "label", "data_type"),
         "points": [
             {
                 "flop_per_byte": point.intensity,
                 "flop_per_second": point.rate,
                 "bytes_per_second": point.bytes_rate,
                 "bytes": point.bytes_kind,
-                "method": point.method.value,
-                "text": point.text,
+                **_those(point, "method", "text"),
             }
             for point in of.points
         ],
         "ceilings": of.ceilings,
-        "bound": of.verdict.bound,
-        "text": of.verdict.text,
-        "hint": of.verdict.hint,
+        **_those(of.verdict, "bound", "text", "hint"),
         "reason": of.reason,
     }
 
@@ -322,11 +316,9 @@ def _plan(result: StudyResult) -> dict[str, JSON] | None:
         **_those(plan, "seed", "title", "question", "preset", "settings", "parts"),
         "order": [
             {
-                "index": run.index,
-                "file": run.file,
+                **_those(run, "index", "file"),
                 "session": ids.get(run.file),
-                "part": run.part,
-                "block": run.block,
+                **_those(run, "part", "block"),
                 "workload": run.workload.name,
                 "parameters": run.workload.parameters,
                 "environment": run.environment.label,
