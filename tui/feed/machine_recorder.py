@@ -96,15 +96,12 @@ def _spawn(command: list[str], errors: int) -> int:
 def _new_folder() -> str:
     """A new folder, in memory (the user's runtime folder) where possible, so that only looking
     at devices does not write to a disk."""
-    runtime, temporary = (os.environ.get(name, "") for name in ("XDG_RUNTIME_DIR", "TMPDIR"))
-    for parent in (runtime, temporary or "/tmp"):  # noqa: S108 - a new folder, for us alone
-        folder = os.path.join(parent, NOW_PREFIX + os.urandom(6).hex())
-        if os.path.isabs(folder) and os.access(parent, os.W_OK | os.X_OK):
-            try:
-                os.mkdir(folder, 0o700)
-            except OSError:
-                continue
-            return folder
-    import tempfile
+    from tempfile import mkdtemp
 
-    return tempfile.mkdtemp(prefix=NOW_PREFIX)
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if os.path.isabs(runtime):
+        try:
+            return mkdtemp(prefix=NOW_PREFIX, dir=runtime)
+        except OSError:
+            pass  # it is not ours, or gone
+    return mkdtemp(prefix=NOW_PREFIX)
