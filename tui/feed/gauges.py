@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -500,8 +501,8 @@ class Earlier:
 
     def _of(self, first: int, last: int) -> Sequence[StepRow]:
         """The lines with these steps."""
-        begin = bisect_left(self.rows, first, key=_step)
-        rows = self.rows[begin : bisect_left(self.rows, last, key=_step) + 1]
+        begin, end = (bisect_left(self.rows, at, key=attrgetter("step")) for at in (first, last))
+        rows = self.rows[begin : end + 1]
         return rows[:-1] if rows and rows[-1].step - rows[-1].count >= last else rows
 
 
@@ -521,10 +522,6 @@ def earlier_of(path: Path, meta: Mapping[str, JSON]) -> Earlier | None:
         rows = [row for row in islice(reader.all_steps(), _MOST_LINES) if not row.warmup]
     when = time.strftime("%d %b %H:%M", time.localtime(newest.start))
     return Earlier(when, [row for row in rows if row.seconds])
-
-
-def _step(row: StepRow) -> int:
-    return row.step
 
 
 def _by_step(rows: Sequence[StepRow]) -> dict[int, float]:
