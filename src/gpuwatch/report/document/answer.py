@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.wording import (
@@ -167,25 +167,25 @@ def _changes(result: StudyResult) -> Intervals | Bars | None:
     )
     if (question := next(judged, None)) is None:
         return None
-    bars = tuple(
-        Bar(cell.label, cell.mean, units.quantity(cell.mean, "s"))
-        for cell in question.cells
-        if cell.mean is not None
-    )
-    return Bars(value_name(question.metric), bars) if bars else None
+    means = ((cell.label, cell.mean) for cell in question.cells)
+    return _bars(value_name(question.metric), means, lambda mean: units.quantity(mean, "s"))
 
 
 def _throughput(sweep: Sweep) -> Bars | None:
-    bars = tuple(
-        Bar(
-            units.fact(sweep.parameter, point.value),
-            point.samples_per_second,
-            units.quantity(point.samples_per_second, "{sample}/s"),
-        )
+    rates = (
+        (units.fact(sweep.parameter, point.value), point.samples_per_second)
         for point in sweep.points
-        if point.samples_per_second is not None
     )
-    return Bars(f"throughput by {sweep.parameter.replace('_', ' ')}", bars) if bars else None
+    title = f"throughput by {sweep.parameter.replace('_', ' ')}"
+    return _bars(title, rates, lambda rate: units.quantity(rate, "{sample}/s"))
+
+
+def _bars(
+    title: str, values: Iterable[tuple[str, float | None]], shown: Callable[[float], str]
+) -> Bars | None:
+    """A bar for each known value; ``None`` if none is known."""
+    bars = tuple(Bar(name, value, shown(value)) for name, value in values if value is not None)
+    return Bars(title, bars) if bars else None
 
 
 def _figures(session: Summary, cost: Cost | None) -> tuple[Figure, ...]:
@@ -239,8 +239,4 @@ def _figure(name: str, value: float | None, unit: str, how: str, why: str) -> Fi
 
 def _phases(session: Summary) -> Bars | None:
     """Where the step's time goes."""
-    bars = tuple(
-        Bar(name, seconds, units.milliseconds(seconds))
-        for name, seconds in session.steps.phases.items()
-    )
-    return Bars("phases of a step, mean", bars) if bars else None
+    return _bars("phases of a step, mean", session.steps.phases.items(), units.milliseconds)
