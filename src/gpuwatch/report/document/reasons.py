@@ -36,8 +36,8 @@ _COLUMNS: tuple[tuple[str, Callable[[RankFigures], str]], ...] = (
     ("step", lambda rank: units.milliseconds(rank.step_seconds)),
     ("own time", lambda rank: units.milliseconds(rank.own_seconds)),
     ("data wait", lambda rank: units.percent(rank.data_share)),
-    ("samples/s", lambda rank: _rate(rank.samples_per_second)),
-    ("tokens/s", lambda rank: _rate(rank.tokens_per_second)),
+    ("samples/s", lambda rank: units.si(rank.samples_per_second, "")),
+    ("tokens/s", lambda rank: units.si(rank.tokens_per_second, "")),
 )
 
 
@@ -243,10 +243,6 @@ def _device_of(rank: RankFigures, ids: Mapping[str, str]) -> str:
     if rank.device is None:
         return units.UNKNOWN
     return ids.get(rank.device, rank.device)[:_LONGEST_DEVICE]
-
-
-def _rate(value: float | None) -> str:
-    return units.UNKNOWN if value is None else units.si(value, "")
 
 
 def facts(question: Question) -> Section:
