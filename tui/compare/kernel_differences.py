@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 from pathlib import Path
 from typing import ClassVar
 
@@ -24,6 +23,7 @@ from gpuwatch.analysis.hardware.profile import (
     source,
     why_none,
 )
+from gpuwatch.core.aggregate import grouped, total_of
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
@@ -122,14 +122,8 @@ class KernelDifferencesScreen(PageScreen):
 
     def _page_rows(self, width: int) -> Sequence[Row]:
         if not self._pairs:
-            return [
-                (
-                    (
-                        " nothing here is compared; the kernels of a run are on K of its replay",
-                        "text",
-                    ),
-                )
-            ]
+            text = " nothing here is compared; the kernels of a run are on K of its replay"
+            return [((text, "text"),)]
         if self._trouble is not None:
             return [tuple(line.spans()) for line in trouble_rows(self._trouble, width)]
         if self._sides is None:
@@ -180,19 +174,14 @@ def kernel_difference_rows(sides: Sides, sentences: Sequence[str], width: int) -
         for hint in dict.fromkeys(side.why_none[1] for side in alike):
             rows += wrapped(hint, width, mark="→", role="text") if hint else []
     per_step = all(side.profile is not None and side.profile.steps for side in sides if _has(side))
-    for name in _table_names(sides):
-        rows += [(("", "text"),), *_table(name, sides, width, per_step=per_step)]
+    for name in (KERNELS, MEMORY_TIME, API, OPERATORS):  # the GPU's first
+        if any(_table_of(side, name) for side in sides):
+            rows += [(("", "text"),), *_table(name, sides, width, per_step=per_step)]
     return rows
 
 
 def _has(side: Side) -> bool:
     return side.profile is not None and any(table.rows for table in side.profile.tables.values())
-
-
-def _table_names(sides: Sides) -> list[str]:
-    """Names of the tables that either side has, the GPU's first."""
-    names = (KERNELS, MEMORY_TIME, API, OPERATORS)
-    return [name for name in names if any(_table_of(side, name) for side in sides)]
 
 
 def _table_of(side: Side, name: str) -> Table | None:
@@ -209,7 +198,8 @@ def _table(name: str, sides: Sides, width: int, *, per_step: bool) -> list[Row]:
     change = pad("change", _CHANGE + (9 if width >= _WIDE else 0), ">")
     rows.append(((f"{head}{change}{'launches':>{_COUNT}}  name", "muted"),))
     whole = (_is_whole(tables[0]), _is_whole(tables[1]))
-    rows.append(_row("all of them", [_total(side) for side in spent], width, whole=whole))
+    totals = [_sum([*side.values()]) if side else None for side in spent]
+    rows.append(_row("all of them", totals, width, whole=whole))
     names = sorted(dict.fromkeys([*spent[0], *spent[1]]), key=lambda name: _size(spent, name))
     rows += [
         _row(name, [side.get(name) for side in spent], width, whole=whole) for name in names[:_MOST]
@@ -236,27 +226,19 @@ def _spent(table: Table | None, side: Side, per_step: bool) -> dict[str, _Spent]
     names = next((table.column(each) for each in _NAMES if each in table.columns), ())
     times = table.numbers(_TIME)
     counts = next((table.numbers(each) for each in _COUNTS if each in table.columns), ())
-    by_name: dict[str, _Spent] = {}
     if not names:
         return {}
     unknown = (None,) * len(names)
-    for name, time, count in zip(names, times or unknown, counts or unknown, strict=True):
-        row = _Spent(
-            None if time is None else time / 1e9 / steps, None if count is None else count / steps
-        )
-        by_name[str(name)] = _plus(by_name.get(str(name), _Spent(0.0, 0.0)), row)
-    return by_name
+    seconds = [None if time is None else time / 1e9 / steps for time in times or unknown]
+    launches = [None if count is None else count / steps for count in counts or unknown]
+    rows = grouped(zip(map(str, names), map(_Spent, seconds, launches), strict=True))
+    return {name: _sum(of) for name, of in rows.items()}
 
 
-def _plus(one: _Spent, other: _Spent) -> _Spent:
-    def add(first: float | None, second: float | None) -> float | None:
-        return None if first is None or second is None else first + second
-
-    return _Spent(add(one.seconds, other.seconds), add(one.launches, other.launches))
-
-
-def _total(side: dict[str, _Spent]) -> _Spent | None:
-    return reduce(_plus, side.values()) if side else None
+def _sum(rows: Sequence[_Spent]) -> _Spent:
+    """Unknown where it is of any row."""
+    seconds, launches = [row.seconds for row in rows], [row.launches for row in rows]
+    return _Spent(total_of(seconds), total_of(launches))
 
 
 def _size(spent: Sequence[dict[str, _Spent]], name: str) -> tuple[float, float]:
