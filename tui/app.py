@@ -202,17 +202,14 @@ class GpuwatchApp(App[int]):
         from gpuwatch.tui.home.base import Home
         from gpuwatch.tui.home.screen import HomeScreen
 
-        if isinstance(self.screen, Home):
-            self.screen.remember(current, marked, message)
-            self.screen.action_refresh()
-            return
-        below = self.screen_stack[-2] if len(self.screen_stack) > 1 else None
-        if isinstance(below, Home):
-            below.remember(current, marked, message)
+        near = (self.screen, *self.screen_stack[-2:-1])
+        home = next((each for each in near if isinstance(each, Home)), None) or HomeScreen()
+        home.remember(current, marked, message)
+        if home is self.screen:
+            home.action_refresh()
+        elif home in near:
             self.pop_screen()
         else:
-            home = HomeScreen()
-            home.remember(current, marked, message)
             self.switch_screen(home)
 
     def tell_home(self, message: str) -> None:
