@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
+from typing import TypeGuard
 
 from rich.cells import cell_len
 
@@ -475,12 +476,10 @@ def _comparison_row(strip: StudyStrip, width: int) -> Line:
     return row.add(blocks if len(blocks) <= row.left else "", "muted")
 
 
-def _is_plausible(value: float | None) -> bool:
+def _is_plausible(value: float | None) -> TypeGuard[float]:
     return value is not None and abs(value) <= _MAX_CHANGE
 
 
-def _signed(value: float | None) -> str:
-    if value is None:
-        return UNKNOWN
+def _signed(value: float) -> str:
     text = f"{100 * value:+.{1 if abs(value) < 1 else 0}f}"
     return text if float(text) else text[1:]
