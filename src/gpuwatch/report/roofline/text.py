@@ -41,11 +41,11 @@ def text(rooflines: Sequence[Roofline]) -> str:
 
 def _plot(frame: Frame) -> list[str]:
     cells = [[" "] * _WIDTH for _ in range(_HEIGHT)]
+    highest = min([10.0**frame.top, *(flat.value for flat in frame.flats[:1])])
     for slope in frame.slopes:
         for column in range(_WIDTH):
-            intensity = _intensity(frame, column)
-            rate = intensity * slope.value
-            if _inside(frame, rate) and rate <= max((f.value for f in frame.flats), default=rate):
+            rate = _intensity(frame, column) * slope.value
+            if 10.0**frame.bottom <= rate <= highest:
                 cells[_row(frame, rate)][column] = "╱"
     for flat in reversed(frame.flats):
         first = _column(frame, frame.ridge(flat))
@@ -133,10 +133,6 @@ def _wrapped(line: str) -> list[str]:
 def _intensity(frame: Frame, column: int) -> float:
     share = column / (_WIDTH - 1)
     return float(10.0 ** (frame.left + share * (frame.right - frame.left)))
-
-
-def _inside(frame: Frame, rate: float) -> bool:
-    return bool(10.0**frame.bottom <= rate <= 10.0**frame.top)
 
 
 def _column(frame: Frame, intensity: float) -> int:
