@@ -216,7 +216,7 @@ class Work:
     step: int | None = None
     total: int | None = None
     eta_seconds: float | None = None
-    """Of the steps left, at the median of the newest; ``None``: unknown, or not live."""
+    """Until the last step, at the pace of the newest; ``None``: unknown, or not live."""
     silence: str | None = None
     """Why no rate is known now, though steps are left."""
     throughput: Reading = MISSING

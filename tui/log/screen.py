@@ -341,7 +341,7 @@ class LogView(ScrollView, can_focus=True):
 
     def action_shift(self, by: int) -> None:
         """Shift by half of the texts' columns; wrapped lines are whole."""
-        longest = max((len(text) for text in self.texts.values()), default=0)
+        longest = max(map(cell_len, self.texts.values()), default=0)
         if not self.wrap:
             step = max(1, self._room // 2)
             self._column = max(0, min(longest, self._column + by * step))

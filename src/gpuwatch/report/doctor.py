@@ -100,7 +100,7 @@ class Report:
 
 
 def as_json(report: Report, *, ready: bool) -> dict[str, JSON]:
-    """Schema 1 of ``docs/json.md``; ``ready``: whether everything asked for can run."""
+    """As in ``docs/json.md``; ``ready``: whether everything asked for can run."""
     return {
         "schema": JSON_SCHEMA,
         "ready": ready,

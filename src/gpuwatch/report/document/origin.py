@@ -14,10 +14,8 @@ from gpuwatch.core.models import mapping, sequence
 from gpuwatch.core.text import clean, cut, shell
 from gpuwatch.session.study.plan import Part
 
-_MOST = 3
-"""Most names of one kind that are listed."""
-_MOST_PARTS = 4
-"""Most parts of the plan that are described."""
+_MOST = 4
+"""Most names of one kind, and parts of the plan, that are listed."""
 _LONGEST_COMMAND = 120
 
 
@@ -79,14 +77,14 @@ def blocks(result: StudyResult) -> str:
     if plan is None:
         return ""
     parts = []
-    for place, part in enumerate(plan.parts[: _MOST + 1]):
+    for place, part in enumerate(plan.parts):
         name = f"{part.name}: " if len(plan.parts) > 1 and part.name else ""
         if part.blocks is None:
             parts.append(f"{name}each once")
         else:
             done = f"{blocks_done(result, place)} of {units.counted(part.blocks, 'block')} done"
             parts.append(f"{name}{done}, margin {per_cent(part.margin)}")
-    return "; ".join(parts)
+    return _named(parts, "; ")
 
 
 def _command(session: Summary) -> str:
@@ -113,8 +111,8 @@ def facts(result: StudyResult) -> tuple[tuple[str, str], ...]:
     several = len(sessions) > 1 or (plan is not None and len(plan.runs) > 1)
     design = "sessions put together by hand" if len(sessions) > 1 else ""
     if plan is not None and several:
-        parts = enumerate(plan.parts[:_MOST_PARTS])
-        design = "; ".join(_design(result, at, part) for at, part in parts)
+        parts = (_design(result, at, part) for at, part in enumerate(plan.parts))
+        design = _named(parts, "; ")
     known = (
         ("Study", result.title if several else ""),
         ("When", f"{when} UTC" if when else ""),
