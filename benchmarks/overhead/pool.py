@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.overhead.measure import Case, Measured
-from benchmarks.overhead.table import LOADS, processor
+from benchmarks.overhead.table import LOADS
 from benchmarks.overhead.windows import Pairs, Window
+from benchmarks.page import processor
 
 
 @dataclass(frozen=True)

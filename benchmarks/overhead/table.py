@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 
+from benchmarks import page
 from benchmarks.overhead.measure import Case, Measured
 from benchmarks.overhead.windows import cpu_share, slowdown, undisturbed
 from gpuwatch.analysis.statistics.intervals import Interval
 
-PAGE = Path(__file__).resolve().parents[1] / "RESULTS.md"
-BEGIN, END = "<!-- overhead: begin -->", "<!-- overhead: end -->"
+BEGIN, END = page.marks("overhead")
+write = partial(page.write, "overhead")
+"""Put the table into the page."""
 TARGET_HZ, TARGET = 2.0, 0.005
 """At this many samples a second the upper bound of the slowdown is to lie below."""
 LOADS = {
@@ -32,7 +34,8 @@ _HEAD = (
 def about(device: str, latency_us: int | None, days: Sequence[str]) -> str:
     """When and where the table was made."""
     when = " and ".join(dict.fromkeys((days[0], days[-1])))
-    machine = f"{processor()}, {os.cpu_count()} cores, Linux {platform.release().split('-')[0]}"
+    linux = platform.release().split("-")[0]
+    machine = f"{page.processor()}, {os.cpu_count()} cores, Linux {linux}"
     driver = "this machine's driver" if latency_us is None else "stand-in driver, "
     calls = "" if latency_us is None else f"each call sleeps {latency_us} µs"
     load = os.getloadavg()[2]
@@ -128,11 +131,9 @@ def _against(measured: Measured) -> Iterator[str]:
 
 
 def markdown(rows: Sequence[Measured], head: str) -> str:
-    lines = [head, ""]
-    cells = [_HEAD, ("---",) * len(_HEAD), *map(row, rows)]
-    lines += ["| " + " | ".join(each) + " |" for each in cells]
     good, said = verdict(rows)
-    return "\n".join([*lines, "", *([_held(rows)] if good else said)])
+    table = page.table(_HEAD, [row(measured) for measured in rows])
+    return "\n".join([head, "", table, "", *([_held(rows)] if good else said)])
 
 
 def _held(rows: Sequence[Measured]) -> str:
@@ -144,18 +145,3 @@ def _held(rows: Sequence[Measured]) -> str:
         target = "nothing was measured"
     hold = "the controls hold" if len(controls) == 2 else "not both kinds of control were measured"
     return f"At {TARGET_HZ:g} Hz {target}, and {hold}."
-
-
-def write(text: str, page: Path = PAGE) -> None:
-    """Put the table into the page."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
-
-
-def processor() -> str:
-    """The name that this machine's processor gives itself."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()

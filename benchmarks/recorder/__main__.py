@@ -20,6 +20,7 @@ from collections import defaultdict
 from contextlib import nullcontext
 from pathlib import Path
 
+from benchmarks import page
 from benchmarks.compiled import compile_gpuwatch
 from benchmarks.recorder import table
 from benchmarks.recorder.cost import Cost, cost
@@ -55,7 +56,7 @@ def main() -> int:
     text = "\n".join([table.about(arguments.rounds, arguments.seconds) + "\n", *made])
     print(text)
     if arguments.write:
-        table.write(text)
+        page.write("recorder", text)
     return 0
 
 

@@ -1,21 +1,18 @@
-"""Medians and ranges as Markdown, and the marked part of benchmarks/RESULTS.md that holds them."""
+"""Medians and ranges as Markdown."""
 
 from __future__ import annotations
 
 import datetime
 import os
 import platform
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
+from benchmarks import page
 from benchmarks.recorder.cost import Cost
 from benchmarks.recorder.jitter import Beat
 from benchmarks.recorder.programs import RECORDER
 from benchmarks.tui.table import cell
 
-PAGE = Path(__file__).resolve().parents[1] / "RESULTS.md"
-BEGIN, END = "<!-- recorder: begin -->", "<!-- recorder: end -->"
 _COLUMNS: tuple[tuple[str, Callable[[Cost], float | None], str], ...] = (
     ("CPU, % of a core", lambda c: c.cpu * 100, ".2f"),
     ("peak memory, MiB", lambda c: c.memory / 2**20, ".1f"),
@@ -30,7 +27,7 @@ def about(rounds: int, seconds: float) -> str:
     load = "/".join(f"{each:.1f}" for each in os.getloadavg())
     return (
         f"Read on {datetime.date.today().isoformat()}: {platform.system()} "
-        f"{platform.release().split('-')[0]}, {os.cpu_count()} cores ({_processor()}), Python "
+        f"{platform.release().split('-')[0]}, {os.cpu_count()} cores ({page.processor()}), Python "
         f"{platform.python_version()}, load {load} at the end (the benchmark's own included); "
         f"medians of {rounds} alternating rounds of {seconds:g} s, the range behind them."
     )
@@ -74,21 +71,5 @@ def starts(results: Mapping[str, Sequence[float]]) -> str:
     return f"{text}\n`--version` to `import argparse`: {cell(ratios, '.2f')}.\n"
 
 
-def write(text: str) -> None:
-    """Put ``text`` between the marks of the page."""
-    page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n{text}{END}{after}", encoding="utf-8")
-
-
 def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"**{title}**", ""]
-    lines += ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
-    return "\n".join(lines) + "\n"
-
-
-def _processor() -> str:
-    command = ["sed", "-n", "s/^model name[^:]*: //p", "/proc/cpuinfo"]
-    names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    return names[0] if names else platform.machine()
+    return f"**{title}**\n\n{page.table(head, rows)}\n"

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
+from benchmarks import page
 from benchmarks.compiled import compile_gpuwatch
 from benchmarks.opening import Long, made
 from benchmarks.scale.measure import (
@@ -34,9 +35,7 @@ from benchmarks.scale.measure import (
 )
 from benchmarks.scale.picture import svg
 
-BENCHMARKS = Path(__file__).resolve().parents[1]
-PAGE, PICTURE = BENCHMARKS / "RESULTS.md", BENCHMARKS.parent / "docs/images/scale.svg"
-BEGIN, END = "<!-- scale: begin -->", "<!-- scale: end -->"
+PICTURE = Path(__file__).resolve().parents[2] / "docs/images/scale.svg"
 
 
 def main() -> int:
@@ -59,9 +58,7 @@ def main() -> int:
     print(text)
     if arguments.write:
         PICTURE.write_text(svg(costs), encoding="utf-8")
-        page = PAGE.read_text(encoding="utf-8")
-        before, _, rest = page.partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+        page.write("scale", text)
     return 0
 
 
@@ -76,44 +73,29 @@ def markdown(costs: Sequence[Cost], listings: Sequence[Listing], reports: Sequen
         f"{day}, {platform.system()} {platform.release().split('-')[0]}, {os.cpu_count()} cores, "
         f"Python {platform.python_version()}, load {load:.1f} at the end. 10 Hz."
     )
+    columns = (
+        *("GPUs", "hours", "file, MiB", "writer's memory, MiB", "`show`, s"),
+        *("`compare` of two, s", "screen: first picture, s", "memory of `compare`, MiB"),
+    )
     rows = [
         (
-            *("GPUs", "hours", "file, MiB", "writer's memory, MiB", "`show`, s"),
-            *("`compare` of two, s", "screen: first picture, s", "memory of `compare`, MiB"),
-        ),
-        ("---",) * 8,
-        *(
-            (
-                str(each.gpus),
-                f"{each.hours:g}",
-                f"{each.file_mib:,.0f}",
-                f"{each.writer_mib:.1f}",
-                f"{each.show:.2f}",
-                f"{each.compare:.2f}",
-                f"{each.screen:.2f}",
-                f"{each.compare_mib:.0f}",
-            )
-            for each in costs
-        ),
+            *(str(each.gpus), f"{each.hours:g}", f"{each.file_mib:,.0f}", f"{each.writer_mib:.1f}"),
+            *(f"{each.show:.2f}", f"{each.compare:.2f}", f"{each.screen:.2f}"),
+            f"{each.compare_mib:.0f}",
+        )
+        for each in costs
     ]
-    lists = [
-        ("sessions in a folder", "listed first, s", "listed again, s"),
-        ("---",) * 3,
-        *((f"{each.count:,}", f"{each.first:.2f}", f"{each.again:.2f}") for each in listings),
-    ]
+    lists = [(f"{each.count:,}", f"{each.first:.2f}", f"{each.again:.2f}") for each in listings]
     studies = [
-        ("runs of a study", "`report`, s", "to the smallest study"),
-        ("---",) * 3,
-        *(
-            (f"{each.runs}", f"{each.seconds:.2f}", f"{each.seconds / reports[0].seconds:.2f}")
-            for each in reports
-        ),
+        (f"{each.runs}", f"{each.seconds:.2f}", f"{each.seconds / reports[0].seconds:.2f}")
+        for each in reports
     ]
-    return "\n\n".join([head, _table(rows), _table(lists), _table(studies)])
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    tables = (
+        page.table(columns, rows),
+        page.table(("sessions in a folder", "listed first, s", "listed again, s"), lists),
+        page.table(("runs of a study", "`report`, s", "to the smallest study"), studies),
+    )
+    return "\n\n".join([head, *tables])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from benchmarks import page
 from benchmarks.tui.measure import Measured
 
 _COLUMNS: tuple[tuple[str, Callable[[Measured], float | None], str], ...] = (
@@ -33,13 +34,13 @@ def tables(gpus: int, latency_us: str, results: Mapping[str, Sequence[Measured |
         takes = "calls take the processor time of an H200's"
     title = f"{gpus} GPU{'s' if gpus > 1 else ''}, {takes}"
     lines = [f"### {title}, median of {rounds} runs (least to most)", ""]
-    lines.append("| program | " + " | ".join(name for name, _, _ in _COLUMNS) + " |")
-    lines.append("| --- |" + " --- |" * len(_COLUMNS))
+    rows = []
     for name, runs in results.items():
         known = [run for run in runs if run is not None]
         cells = [cell([read(run) for run in known], form) for _, read, form in _COLUMNS]
         name += f" ({len(known)} runs)" if len(known) < rounds else ""
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        rows.append([name, *cells])
+    lines.append(page.table(["program", *(name for name, _, _ in _COLUMNS)], rows))
     if _BASE in results:
         lines.append("")
         lines += _ratios(results)
@@ -72,19 +73,12 @@ def _ratios(results: Mapping[str, Sequence[Measured | None]]) -> list[str]:
 
 def about(peers: Path) -> str:
     """The machine, the date and the versions."""
-    model = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ),
-        platform.machine(),
-    )
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     return (
-        f"{datetime.date.today()}, {os.cpu_count()} cores of {model}, Linux {platform.release()}, "
-        f"Python {platform.python_version()}, Textual {version('textual')}, "
-        f"gpuwatch {version('gpuwatch-tui')}, {_peers(peers)}; load {load}\n"
+        f"{datetime.date.today()}, {os.cpu_count()} cores of {page.processor()}, "
+        f"Linux {platform.release()}, Python {platform.python_version()}, "
+        f"Textual {version('textual')}, gpuwatch {version('gpuwatch-tui')}, {_peers(peers)}; "
+        f"load {load}\n"
     )
 
 

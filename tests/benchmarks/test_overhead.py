@@ -16,7 +16,7 @@ from benchmarks.overhead import pool, standin, table
 from benchmarks.overhead.measure import Case, Measured, environment, measure
 from benchmarks.overhead.moments import Steps, beside_nobody, moments
 from benchmarks.overhead.switch import switched, uninterrupted
-from benchmarks.overhead.table import BEGIN, END, PAGE, markdown, verdict, write
+from benchmarks.overhead.table import BEGIN, END, markdown, verdict, write
 from benchmarks.overhead.windows import (
     Pairs,
     Planned,
@@ -28,6 +28,7 @@ from benchmarks.overhead.windows import (
     step_lengths,
     undisturbed,
 )
+from benchmarks.page import PAGE
 from benchmarks.tui.driver import build
 from tests.waiting import until
 
