@@ -14,8 +14,6 @@ from benchmarks.recorder.surroundings import Place
 from benchmarks.tui.terminal import Terminal
 from benchmarks.tui.tree import cpu_seconds, members
 
-_MANY = 5_000
-
 
 @dataclass(frozen=True)
 class Cost:

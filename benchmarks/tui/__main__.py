@@ -14,21 +14,16 @@ the range behind them. Programs that are not installed are left out.
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from benchmarks.compiled import compile_gpuwatch
-from benchmarks.recorder.surroundings import GPM
+from benchmarks.recorder.surroundings import place
 from benchmarks.tui.driver import build
 from benchmarks.tui.measure import Measured, measure
 from benchmarks.tui.programs import Program, fill, programs
 from benchmarks.tui.table import about, tables
-from benchmarks.tui.weather import change_each_second
-from tests.fake_nvml import FakeDriver
 
 _PEERS = Path(tempfile.gettempdir()) / "peers" / "bin"
 
@@ -70,39 +65,16 @@ def _rounds(
     results: dict[str, list[Measured | None]] = {program.name: [] for program in wanted}
     for round_ in range(arguments.rounds):
         for program in wanted if round_ % 2 == 0 else reversed(wanted):
-            folder = Path(tempfile.mkdtemp(prefix="gpuwatch-bench-"))
-            change_each_second(driver := FakeDriver(folder, gpus), gpus)
-            driver.gpm(GPM)
-            try:
-                env = _environment(folder, driver, library, latency_us)
-                fill(folder)
-                result = measure(program, folder, env, arguments.settle, arguments.seconds)
-                results[program.name].append(result)
-                print(f"{gpus} GPU, {latency_us} us, {program.name}: {result}", file=sys.stderr)
-            except RuntimeError as error:
-                results[program.name].append(None)
-                print(f"{gpus} GPU, {program.name}, a run that does not count: {error}")
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
+            with place(library, gpus, latency_us, gpm=True) as where:
+                fill(where.folder)
+                try:
+                    result = measure(program, where, arguments.settle, arguments.seconds)
+                    results[program.name].append(result)
+                    print(f"{gpus} GPU, {latency_us} us, {program.name}: {result}", file=sys.stderr)
+                except RuntimeError as error:
+                    results[program.name].append(None)
+                    print(f"{gpus} GPU, {program.name}, a run that does not count: {error}")
     return results
-
-
-def _environment(
-    folder: Path, driver: FakeDriver, library: Path, latency_us: str
-) -> dict[str, str]:
-    """The same terminal and an empty home for all."""
-    dropped = ("COLUMNS", "LINES", "NO_COLOR", "COLORFGBG")
-    kept = {k: v for k, v in driver.env.items() if not k.startswith("XDG_") and k not in dropped}
-    return kept | {
-        "LD_LIBRARY_PATH": str(library),
-        "FAKE_NVML_LATENCY_US": latency_us,
-        "HOME": str(folder),
-        "TERM": "xterm-256color",
-        "COLORTERM": "truecolor",
-        "LANG": "C.UTF-8",
-        "TZ": time.tzname[0],
-        "PATH": os.environ["PATH"],
-    }
 
 
 if __name__ == "__main__":

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
+import contextlib
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
+from benchmarks.recorder.surroundings import Place
 from benchmarks.tui.programs import Program
 from benchmarks.tui.terminal import Terminal
 from benchmarks.tui.tree import cpu_seconds, memory_bytes
@@ -37,58 +36,37 @@ class Measured:
     """Calls of the driver library that ask a device, per second, in the steady state."""
 
 
-def measure(
-    program: Program, folder: Path, driver: Mapping[str, str], settle: float, seconds: float
-) -> Measured:
+def measure(program: Program, place: Place, settle: float, seconds: float) -> Measured:
     """Run ``program`` once: ``settle`` seconds of start, then ``seconds`` that are measured.
 
-    ``driver`` is the environment in which it runs.
+    Raises:
+        RuntimeError: it does not show its full screen.
     """
-    counted = folder / "calls"
-    counted.write_bytes(bytes(8))
-    env = {**driver, "FAKE_NVML_CALLS": str(counted)}
-    started = program.start(folder, env)
-    try:
-        terminal = Terminal(started.command, env)
-        try:
-            return _measure(program, terminal, list(started.beside), counted, settle, seconds)
-        finally:
-            terminal.close(program.key)
-    finally:
-        started.end()
-
-
-def _calls(counted: Path) -> int:
-    return int.from_bytes(counted.read_bytes(), sys.byteorder)
-
-
-def _measure(
-    program: Program,
-    terminal: Terminal,
-    beside: list[int],
-    counted: Path,
-    settle: float,
-    seconds: float,
-) -> Measured:
-    full = terminal.wait_for(program.full, _PATIENCE_SECONDS)
-    if full is None:
-        raise RuntimeError(f"{program.name} never showed {program.full}: {terminal.text()[-800:]}")
-    roots = [terminal.pid, *beside]
-    time.sleep(max(0.0, terminal.started + settle - time.monotonic()))
-    start_cpu = cpu_seconds([terminal.pid])
-    cpu, sent, begun = cpu_seconds(roots), terminal.sent, time.monotonic()
-    calls = _calls(counted)
-    memory = 0
-    while (now := time.monotonic()) < begun + seconds:
-        time.sleep(min(_LOOK_SECONDS, begun + seconds - now))
-        memory = max(memory, memory_bytes(roots))
-    took = time.monotonic() - begun
-    return Measured(
-        first_text=terminal.first_text(),
-        full=full,
-        start_cpu=start_cpu,
-        cpu=(cpu_seconds(roots) - cpu) / took,
-        bytes=(terminal.sent - sent) / took,
-        memory=memory,
-        calls=(_calls(counted) - calls) / took,
-    )
+    with contextlib.ExitStack() as stack:
+        started = program.start(place.folder, place.env)
+        stack.callback(started.end)
+        terminal = Terminal(started.command, place.env)
+        stack.callback(terminal.close, program.key)
+        full = terminal.wait_for(program.full, _PATIENCE_SECONDS)
+        if full is None:
+            said = terminal.text()[-800:]
+            raise RuntimeError(f"{program.name} never showed {program.full}: {said}")
+        roots = [terminal.pid, *started.beside]
+        time.sleep(max(0.0, terminal.started + settle - time.monotonic()))
+        start_cpu = cpu_seconds([terminal.pid])
+        cpu, sent, begun = cpu_seconds(roots), terminal.sent, time.monotonic()
+        calls = place.calls()
+        memory = 0
+        while (now := time.monotonic()) < begun + seconds:
+            time.sleep(min(_LOOK_SECONDS, begun + seconds - now))
+            memory = max(memory, memory_bytes(roots))
+        took = time.monotonic() - begun
+        return Measured(
+            first_text=terminal.first_text(),
+            full=full,
+            start_cpu=start_cpu,
+            cpu=(cpu_seconds(roots) - cpu) / took,
+            bytes=(terminal.sent - sent) / took,
+            memory=memory,
+            calls=(place.calls() - calls) / took,
+        )

@@ -39,7 +39,6 @@ class Program:
     start: Callable[[Path, Mapping[str, str]], Started]
     key: str | None = "q"
     """What leaves it."""
-    reads_gpus: bool = True
 
 
 def programs(peers: Path) -> list[Program]:
@@ -58,7 +57,7 @@ def programs(peers: Path) -> list[Program]:
         key = None if name == "gpustat" else "q"
         found.append(Program(name, full, _plain(command), key))
     empty = (sys.executable, str(Path(__file__).with_name("empty.py")))
-    found.append(Program("empty Textual app", ("emptiest app",), _plain(empty), reads_gpus=False))
+    found.append(Program("empty Textual app", ("emptiest app",), _plain(empty)))
     return found
 
 
