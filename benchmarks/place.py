@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.compiled import compile_gpuwatch
-from benchmarks.relay import cpu
+from benchmarks.tui.tree import cpu_seconds
 from tests.places.sshd import Sshd
 
 _HOST = "gpu1"
@@ -114,17 +114,12 @@ def _followed(environment: Mapping[str, str], seconds: float) -> float:
         own = {json.loads(record.read_text())["study"]: record for record in records}
         lease = own[done.stdout.strip()].with_name("lease.json")
         follower = json.loads(lease.read_text())["holder"]["pid"]
-        began, before = time.monotonic(), _with_children(follower)
+        began, before = time.monotonic(), cpu_seconds([follower])
         time.sleep(seconds)
-        return (_with_children(follower) - before) / (time.monotonic() - began)
+        return (cpu_seconds([follower]) - before) / (time.monotonic() - began)
     finally:
         stop = [sys.executable, "-m", "gpuwatch", "stop", done.stdout.strip()]
         subprocess.run(stop, env=environment, check=True)
-
-
-def _with_children(pid: int) -> float:
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return sum(map(cpu, [pid, *map(int, children)]))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from benchmarks.compiled import compile_gpuwatch
+from benchmarks.tui.tree import cpu_seconds
 from benchmarks.tui.weather import change_each_second
 from gpuwatch.places.base import Place
 from gpuwatch.places.frames import GREETING
@@ -156,7 +157,9 @@ def _read(folder: Path, gpus: int, seconds: float) -> list[Relayed]:
     begun = time.monotonic()
     while (now := time.monotonic() - begun) < _SETTLE + seconds:
         if now > _SETTLE and not before:
-            before = {every: (len(told[every]), cpu(relays[every].pid)) for every in relays}
+            before = {
+                every: (len(told[every]), cpu_seconds([each.pid])) for every, each in relays.items()
+            }
         for key, _ in selector.select(0.1):
             told[key.data] += os.read(key.fd, 1 << 20)
     found = [
@@ -164,7 +167,7 @@ def _read(folder: Path, gpus: int, seconds: float) -> list[Relayed]:
             gpus,
             every,
             (len(told[every]) - before[every][0]) / seconds,
-            (cpu(relay.pid) - before[every][1]) / seconds,
+            (cpu_seconds([relay.pid]) - before[every][1]) / seconds,
             told[every].splitlines(keepends=True)[1:],
             frozenset(run.file for run in plan.runs),
         )
@@ -235,12 +238,6 @@ class Played:
 
     def wait(self, timeout: float | None = None) -> int:
         return 0
-
-
-def cpu(pid: int) -> float:
-    """Seconds of processor time."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

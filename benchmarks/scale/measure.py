@@ -17,14 +17,8 @@ from tests.analysis.recorded_studies import APPTAINER, BARE, DOCKER, blocks_of, 
 
 LISTED = (10, 100, 1000)
 BLOCKS = (1, 3, 7)
-_OLD = (
-    Path(__file__).resolve().parents[2]
-    / "tests"
-    / "data"
-    / "kept-0.1.0"
-    / "study"
-    / "01-bare-1.gpuwatch"
-)
+_DATA = Path(__file__).resolve().parents[2] / "tests/data"
+_OLD = _DATA / "kept-0.1.0/study/01-bare-1.gpuwatch"
 _GPUWATCH = [sys.executable, "-m", "gpuwatch"]
 
 
