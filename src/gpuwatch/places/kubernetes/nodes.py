@@ -4,6 +4,7 @@ with the node that a pod waits for."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from urllib.parse import quote
 
 from gpuwatch.core.errors import NotAvailable
@@ -37,7 +38,7 @@ class Offer:
     """``None``: not told."""
     shared: str | None = None
     """How pods share one, or that they do not; ``None``: not told."""
-    is_part: bool = False
+    mig: bool = False
     """Whether each is a MIG device, a part of a GPU."""
 
     @property
@@ -45,7 +46,7 @@ class Offer:
         """For people."""
         free = f"{self.count}, how many are free is unknown"
         words = [free if self.free is None else f"{self.free} of {self.count} free"]
-        words += ["each a MIG device, a part of a GPU"] if self.is_part else []
+        words += ["each a MIG device, a part of a GPU"] if self.mig else []
         if self.shared not in (None, sharing.NOT_SHARED):
             words.append(f"pods share a GPU ({self.shared}), its time and its metrics")
         return ", ".join(words)
@@ -78,23 +79,8 @@ class Node:
     @property
     def document(self) -> dict[str, JSON]:
         """The same by key."""
-        gpus = [
-            {
-                "resource": resource,
-                "count": offer.count,
-                "free": offer.free,
-                "shared": offer.shared,
-                "mig": offer.is_part,
-            }
-            for resource, offer in self.gpus.items()
-        ]
-        return {
-            "name": self.name,
-            "ready": self.ready,
-            "takes_pods": self.takes_pods,
-            "gpus": gpus,
-            "labels": self.labels,
-        }
+        gpus = [{"resource": resource, **asdict(offer)} for resource, offer in self.gpus.items()]
+        return {**asdict(self), "gpus": gpus}
 
 
 def described(kubectl: Kubectl) -> Description:
