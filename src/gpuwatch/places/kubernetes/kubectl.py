@@ -18,6 +18,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.places.base import Refused
 
 INSTALL = "install kubectl of about your cluster's version, or put its folder on the PATH"
+_SEE_RIGHTS = "gpuwatch doctor --on kubernetes lists the rights that it needs"
 _SECONDS = 20
 """For which the API server may think about one request."""
 _REASON = re.compile(r"^Error from server \((\w+)\): (.*)", re.MULTILINE | re.DOTALL)
@@ -82,6 +83,12 @@ class Kubectl:
             raise self.problem(done.stderr.decode(errors="replace"))
         return done.stdout.decode(errors="replace")
 
+    def path(self, kind: str, name: str = "") -> str:
+        """Where the API has objects of a kind in the namespace, or the one of this name."""
+        api = "apis/batch/v1" if kind == "jobs" else "api/v1"
+        path = f"/{api}/namespaces/{self.namespace}/{kind}"
+        return f"{path}/{name}" if name else path
+
     def get(self, path: str) -> dict[str, Any]:
         """The object, or the list of them, at a path of the API.
 
@@ -118,12 +125,19 @@ class Kubectl:
             self.run("create", f"--raw={path}", "--filename=-", data=json.dumps(value).encode())
         )
 
-    def delete(self, path: str, how: Mapping[str, JSON]) -> None:
-        """Delete an object; one that is gone, or is another by now, is left alone.
+    def delete(self, path: str, uid: str) -> None:
+        """Delete the object with this id and all that it owns; one that is gone, or is another by
+        now, is left alone.
 
         Raises:
             Denied, NotAvailable
         """
+        how = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": uid},
+        }
         try:
             self.run("delete", f"--raw={path}", "--filename=-", data=json.dumps(how).encode())
         except Denied as error:
@@ -212,8 +226,8 @@ def _problem(text: str) -> NotAvailable:
     if (match := _REASON.search(text)) is not None:
         reason, message = match[1], clean(match[2].strip(), _LONGEST)
         if reason in _LATER:
-            return NotAvailable(message, _hint(reason))
-        return Denied(reason, message, _hint(reason))
+            return NotAvailable(message)
+        return Denied(reason, message, _SEE_RIGHTS if reason == "Forbidden" else None)
     if (match := _INVALID.search(text)) is not None:
         return Denied("Invalid", clean(match[1].strip(), _LONGEST))
     lines = [line for line in map(clean, text.splitlines()) if line]
@@ -221,12 +235,6 @@ def _problem(text: str) -> NotAvailable:
         lines.pop()  # what the command in the pod printed says more
     last = (lines or ["kubectl printed no reason"])[-1].removeprefix("error: ")
     return NotAvailable(last[:_LONGEST], "look yourself: kubectl get pods")
-
-
-def _hint(reason: str) -> str | None:
-    return {
-        "Forbidden": "gpuwatch doctor --on kubernetes lists the rights that it needs",
-    }.get(reason)
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -101,21 +101,21 @@ def job(sent: Sent, options: Options) -> dict[str, JSON]:
         "podFailurePolicy": {
             "rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget"}]}]
         },
-        "template": {"metadata": _meta_of_pod(sent), "spec": _pod(sent, options)},
+        "template": {
+            "metadata": {
+                "labels": sent.labels,
+                **({"annotations": {_NODE: sent.node}} if sent.node is not None else {}),
+            },
+            "spec": _pod(sent, options),
+        },
     }
     if options.queue is not None:
         spec["suspend"] = True
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": sent.name, "labels": labels},
-        "spec": spec,
-    }
+    return _job({"name": sent.name, "labels": labels}, spec)
 
 
-def _meta_of_pod(sent: Sent) -> dict[str, JSON]:
-    noted: dict[str, JSON] = {} if sent.node is None else {"annotations": {_NODE: sent.node}}
-    return {"labels": sent.labels, **noted}
+def _job(metadata: dict[str, JSON], spec: dict[str, JSON]) -> dict[str, JSON]:
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
 def node_of(pod: Mapping[str, JSON]) -> str | None:
@@ -237,22 +237,9 @@ def fetcher(sent: Sent, job_id: str, claim: str, options: Options) -> dict[str, 
         {"name": "data", "emptyDir": {}},
         _claim_volume(claim),
     ]
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {
-            "name": name_of(fetching(attempt)),
-            "labels": labels,
-            "ownerReferences": [_owner_of(attempt, job_id)],
-        },
-        "spec": {
-            "backoffLimit": 0,
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {**_least(), "containers": [container], "volumes": volumes},
-            },
-        },
-    }
+    pod = {**_least(), "containers": [container], "volumes": volumes}
+    spec = {"backoffLimit": 0, "template": {"metadata": {"labels": labels}, "spec": pod}}
+    return _job(_of_job(sent, job_id, name_of(fetching(attempt)), labels), spec)
 
 
 def fetching(attempt: str) -> str:
@@ -270,14 +257,9 @@ def _container(sent: Sent, number: int, options: Options) -> dict[str, JSON]:
     its own."""
     turn, last = sent.turns[number - 1], number == len(sent.turns)
     own = _images(sent).index(turn.image) + 1
-    amounts: dict[str, JSON] = {}
-    if options.gpu is not None:
-        amounts[options.gpu[0]] = str(options.gpu[1])
-    if options.cpu is not None:
-        amounts["cpu"] = options.cpu
-    if options.memory is not None:
-        amounts["memory"] = options.memory
-    data = in_pod.DATA
+    gpus = {} if options.gpu is None else {options.gpu[0]: str(options.gpu[1])}
+    others = {"cpu": options.cpu, "memory": options.memory}
+    amounts = {**gpus, **{name: amount for name, amount in others.items() if amount is not None}}
     return {
         "name": CONTAINER if last else f"{CONTAINER}-{number}",
         "image": turn.image,
@@ -299,7 +281,7 @@ def _container(sent: Sent, number: int, options: Options) -> dict[str, JSON]:
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": "sent", "mountPath": in_pod.SENT, "readOnly": True},
-            {"name": "data", "mountPath": data},
+            {"name": "data", "mountPath": in_pod.DATA},
             *([_claim_mount(sent.study, sent.attempt)] if options.claim else []),
             {"name": f"tmp-{own}", "mountPath": "/tmp"},  # noqa: S108 - the pod's own
             {"name": f"shm-{own}", "mountPath": "/dev/shm"},  # noqa: S108
@@ -325,13 +307,9 @@ def _told(sent: Sent, turn: Turn, options: Options, *, last: bool) -> dict[str, 
         "linger": 0 if options.claim else options.linger,
         "work": sent.work,
         "shared": {text: list(names) for text, names in sent.shared.items()},
-        "shared_elsewhere": _shared(options),
+        # As what is asked for says it by itself.
+        "shared_elsewhere": options.gpu and sharing.shared(options.gpu[0], options.nodes),
     }
-
-
-def _shared(options: Options) -> str | None:
-    """How pods share a GPU, as what is asked for says it by itself."""
-    return None if options.gpu is None else sharing.shared(options.gpu[0], dict(options.nodes))
 
 
 def program() -> bytes:
@@ -353,29 +331,16 @@ def _config_map(sent: Sent, job_id: str, part: str, data: dict[str, JSON]) -> di
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {
-            "name": f"{sent.name}-{part}",
-            "labels": sent.labels,
-            "ownerReferences": [_owner_of(sent.attempt, job_id)],
-        },
+        "metadata": _of_job(sent, job_id, f"{sent.name}-{part}", sent.labels),
         "immutable": True,
         **data,
     }
 
 
-def _owner_of(attempt: str, job_id: str) -> dict[str, JSON]:
-    """The Job with which an object goes."""
-    return {"apiVersion": "batch/v1", "kind": "Job", "name": name_of(attempt), "uid": job_id}
-
-
-def deletion(uid: str) -> dict[str, JSON]:
-    """How an object is deleted: only the one with this id, and what it owns with it."""
-    return {
-        "apiVersion": "v1",
-        "kind": "DeleteOptions",
-        "propagationPolicy": "Background",
-        "preconditions": {"uid": uid},
-    }
+def _of_job(sent: Sent, job_id: str, name: str, labels: dict[str, JSON]) -> dict[str, JSON]:
+    """The metadata of an object that goes with its Job."""
+    owner: JSON = {"apiVersion": "batch/v1", "kind": "Job", "name": sent.name, "uid": job_id}
+    return {"name": name, "labels": labels, "ownerReferences": [owner]}
 
 
 def name_of(attempt: str) -> str:

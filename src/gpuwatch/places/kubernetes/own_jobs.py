@@ -47,8 +47,7 @@ class OwnJob:
         Raises:
             NotAvailable: the cluster cannot be asked, or refuses.
         """
-        path = f"{_path(self.kubectl)}/{manifest.name_of(self.attempt)}"
-        self.kubectl.delete(path, manifest.deletion(self.uid))
+        self.kubectl.delete(self.kubectl.path("jobs", manifest.name_of(self.attempt)), self.uid)
 
 
 def owner() -> str:
@@ -101,7 +100,8 @@ def found(noted: Path) -> list[OwnJob]:
         NotAvailable: the cluster cannot be asked, or refuses.
     """
     kubectl = _kubectl(noted)
-    jobs = kubectl.items(f"{_path(kubectl)}?labelSelector={quote(manifest.of_owner(owner()))}")
+    selector = quote(manifest.of_owner(owner()))
+    jobs = kubectl.items(f"{kubectl.path('jobs')}?labelSelector={selector}")
     with contextlib.suppress(OSError):
         if not jobs and time.time() - noted.stat().st_mtime > _LATELY:
             noted.unlink()
@@ -120,10 +120,6 @@ def _kubectl(noted: Path) -> Kubectl:
     except (OSError, ValueError, TypeError, UsageError):
         raise NotAvailable(f"{noted} names no namespace", f"remove it: rm {noted}") from None
     return Kubectl(chosen.context, chosen.namespace)
-
-
-def _path(kubectl: Kubectl) -> str:
-    return f"/apis/batch/v1/namespaces/{kubectl.namespace}/jobs"
 
 
 def _home() -> Path:

@@ -104,15 +104,10 @@ class KubernetesPlace(Place):
             text += f",namespace={chosen.namespace}"
         return text
 
-    def _path(self, kind: str, name: str = "") -> str:
-        api = "apis/batch/v1" if kind == "jobs" else "api/v1"
-        path = f"/{api}/namespaces/{self._kubectl.namespace}/{kind}"
-        return f"{path}/{name}" if name else path
-
     def _list(self, kind: str, attempt: str) -> list[Mapping[str, JSON]]:
         """The Jobs or pods of an attempt."""
         selector = quote(manifest.selector(own_jobs.owner(), attempt))
-        return self._kubectl.items(f"{self._path(kind)}?labelSelector={selector}")
+        return self._kubectl.items(f"{self._kubectl.path(kind)}?labelSelector={selector}")
 
     def connect(self, *, person: bool) -> None:
         """See that the API server answers.
@@ -140,7 +135,7 @@ class KubernetesPlace(Place):
             for problem in self._without_claim():
                 return [problem]
             sent = self._example((self._options.image or "image",), later=self._by_image)
-            tried = f"{self._path('jobs')}?dryRun=All"
+            tried = f"{self._kubectl.path('jobs')}?dryRun=All"
             self._kubectl.create(tried, manifest.job(sent, self._options))
         except Denied as error:
             if error.reason == "NotFound":
@@ -160,7 +155,7 @@ class KubernetesPlace(Place):
             return []
         look = f"those that there are: kubectl get pvc --namespace={namespace}"
         try:
-            found = self._kubectl.get(self._path("persistentvolumeclaims", claim))
+            found = self._kubectl.get(self._kubectl.path("persistentvolumeclaims", claim))
         except Denied as error:
             if error.reason != "NotFound":
                 return []
@@ -236,7 +231,9 @@ class KubernetesPlace(Place):
         sent = self._sent(job)
         own_jobs.note(self._kubectl)
         try:
-            made = self._kubectl.create(self._path("jobs"), manifest.job(sent, self._options))
+            made = self._kubectl.create(
+                self._kubectl.path("jobs"), manifest.job(sent, self._options)
+            )
         except Denied as error:
             if error.reason != "AlreadyExists":
                 raise Refused(f"the cluster refuses the Job: {error.message}", error.hint) from None
@@ -247,7 +244,7 @@ class KubernetesPlace(Place):
         uid = states.uid_of(made)
         for each in manifest.config_maps(sent, uid):
             try:
-                self._kubectl.create(self._path("configmaps"), each)
+                self._kubectl.create(self._kubectl.path("configmaps"), each)
             except Denied as error:
                 if error.reason == "AlreadyExists":
                     continue
@@ -377,7 +374,7 @@ class KubernetesPlace(Place):
         sent = Sent(job.attempt, own_jobs.owner(), job.study, (Turn(image),), "", b"", work=False)
         made = manifest.fetcher(sent, states.uid_of(found), claim, self._options)
         try:
-            self._kubectl.create(self._path("jobs"), made)
+            self._kubectl.create(self._kubectl.path("jobs"), made)
         except Denied as error:
             if error.reason != "AlreadyExists":
                 raise
@@ -399,7 +396,7 @@ class KubernetesPlace(Place):
     def _events(self, job: Job) -> list[Mapping[str, JSON]]:
         """What was told of the Job and its pods, where this user may read that."""
         try:
-            events = self._kubectl.items(self._path("events"))
+            events = self._kubectl.items(self._kubectl.path("events"))
         except NotAvailable:
             return []
         prefix = manifest.name_of(job.attempt)
@@ -479,7 +476,7 @@ class KubernetesPlace(Place):
         self._delete(manifest.name_of(job.attempt), native)
 
     def _delete(self, name: str, uid: str) -> None:
-        self._kubectl.delete(self._path("jobs", name), manifest.deletion(uid))
+        self._kubectl.delete(self._kubectl.path("jobs", name), uid)
 
     def log(self, job: Job, native: str) -> str:
         """The end of what the recorder printed."""
