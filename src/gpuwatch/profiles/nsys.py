@@ -39,27 +39,18 @@ _CAPTION_WITHIN = 1000
 _TALK = ("Processing [", "SKIPPED:", "Generating ", "NOTICE:", "Exporting ", "Using ", "WARNING:")
 _VERSION = re.compile(r"nsight-systems(?:-cli)?[-/](\d{4}\.\d+\.\d+)")
 _COLUMN = re.compile(r"([A-Za-z ]+?) ?(?:\(([^)]*)\))?")
-_MEANING = {
-    "avg": "average",
-    "average": "average",
-    "med": "median",
-    "median": "median",
-    "min": "minimum",
-    "minimum": "minimum",
-    "max": "maximum",
-    "maximum": "maximum",
-    "stddev": "deviation",
-    "total": "total",
-    "total time": "total",
-    "total size": "total",
-    "instances": "count",
-    "num calls": "count",
-    "calls": "count",
-    "operations": "count",
-    "count": "count",
-    "name": "name",
-    "operation": "name",
+_TITLES = {
+    "average": ("avg", "average"),
+    "median": ("med", "median"),
+    "minimum": ("min", "minimum"),
+    "maximum": ("max", "maximum"),
+    "deviation": ("stddev",),
+    "total": ("total", "total time", "total size"),
+    "count": ("instances", "num calls", "calls", "operations", "count"),
+    "name": ("name", "operation"),
 }
+"""What columns are called, by what they hold."""
+_MEANING = {title: meaning for meaning, titles in _TITLES.items() for title in titles}
 _ROW_BEGINS = re.compile(r'\s*"?[\d.,]+"?(,|\s{2,}|\s*$)')
 _TEXT_COLUMN = re.compile(r"(?<=\s\s)[\d.,]+(?=\s\s)")
 _MAY_LACK = 2
