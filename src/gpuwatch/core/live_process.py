@@ -31,12 +31,12 @@ def command_line(pid: int, start: int) -> tuple[str, ...]:
     return words if any(words[1:]) else words[:1]
 
 
-def command_text(words: Sequence[str], longest: int = _MOST_BYTES) -> str:
+def command_text(words: Sequence[str]) -> str:
     """A command line as it is written in a shell, in one line without control characters.
 
     A single word is often a title that a process gave itself, and stays as it is.
     """
-    return clean(words[0] if len(words) == 1 else " ".join(map(shell, words)), longest)
+    return clean(words[0] if len(words) == 1 else " ".join(map(shell, words)), _MOST_BYTES)
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,9 @@ def environment(pid: int, start: int) -> tuple[str, ...] | None:
 def _read(pid: int, start: int, name: str) -> bytes | None:
     """A file of ``/proc/PID``; ``None``: it may not be read, or is not that process's."""
     try:
-        with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
-            parts = []
-            left = _MOST_BYTES
-            while left > 0 and (part := file.read(left)):
-                parts.append(part)
-                left -= len(part)
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            data = file.read(_MOST_BYTES)
     except OSError:
         return None
     # No other process can have had the PID before, if this one has it after the reading.
-    return b"".join(parts) if start_time(pid) == start else None
+    return data if start_time(pid) == start else None

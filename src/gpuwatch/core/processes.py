@@ -115,15 +115,10 @@ def pid_namespace() -> int | None:
 def start_time(pid: int) -> int | None:
     """Start in clock ticks since boot; ``None`` if the process is gone or a zombie."""
     try:
-        file = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+            stat = file.read(4096)
     except OSError:
         return None
-    try:
-        stat = os.read(file, 4096)
-    except OSError:
-        return None
-    finally:
-        os.close(file)
     fields = stat[stat.rindex(b")") + 2 :].split()
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
 
