@@ -41,16 +41,12 @@ class Machine:
     def __init__(self, name: str, place: Place, folder: Path) -> None:
         """``folder``: an empty one of its own, for what is recorded."""
         self._place, self._folder = place, folder
-        self._now = MachineNow(name)
+        self.now = MachineNow(name)
+        """Safe in another thread."""
         self._connections = 0
         self._noted = 0.0
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"machine-{name}", daemon=True)
-
-    @property
-    def now(self) -> MachineNow:
-        """Safe in another thread."""
-        return self._now
 
     def start(self) -> None:
         self._thread.start()
@@ -79,14 +75,14 @@ class Machine:
             wait = min(2 * wait, _LONGEST_WAIT)
 
     def _away(self, why: str) -> None:
-        now = self._now
-        self._now = MachineNow(now.place, now.session, clean(why, _LONGEST), now.heard)
+        now = self.now
+        self.now = MachineNow(now.place, now.session, clean(why, _LONGEST), now.heard)
         if now.session is not None:
-            self._note(now.session.parent, JobState.UNKNOWN, self._now.trouble)
+            self._note(now.session.parent, JobState.UNKNOWN, self.now.trouble)
 
     def _note(self, folder: Path, state: JobState, reason: str | None = None) -> None:
         """Write down how it is there, for whoever shows the session."""
-        known = Placement(self._now.place, secrets.token_hex(8), state, reason=reason)
+        known = Placement(self.now.place, secrets.token_hex(8), state, reason=reason)
         with contextlib.suppress(OSError):  # a full disk: it is said by the mirror
             placement.write(folder, placement.seen_now(known, None))
         self._noted = time.monotonic()
@@ -130,8 +126,8 @@ class Machine:
                 mirror.take(frame.batch)
             if isinstance(frame, EndFrame):
                 raise NotAvailable("its recorder ended", "it is started again")
-            there = session if session.exists() else self._now.session
-            self._now = MachineNow(self._now.place, there, None, time.monotonic())
+            there = session if session.exists() else self.now.session
+            self.now = MachineNow(self.now.place, there, None, time.monotonic())
             if time.monotonic() - self._noted > _NOTE_SECONDS:
                 self._note(session.parent, JobState.RUNNING)
 
