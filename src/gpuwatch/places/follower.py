@@ -213,17 +213,14 @@ class Follower:
     def _note(self, status: JobStatus, *, fetched: bool = False) -> None:
         """Write the placement, if it changed or is old."""
         known = self._known
+        if status.where is None and known is not None:
+            status = replace(status, where=known.where)
         new = Placement(
             place=self._placed.place,
             attempt=self._placed.attempt,
-            state=status.state,
-            reason=status.reason,
-            hint=status.hint,
             native=self._placed.native,
-            where=status.where or (known.where if known is not None else None),
-            starts=status.starts,
             fetched=fetched,
-            in_part=status.in_part,
+            **vars(status),
         )
         new = placement.seen_now(new, known)
         if (
