@@ -279,9 +279,6 @@ def _srun_is_here(folder: Path) -> bool:
     """Whether the ``srun`` of the study still lives, on this host."""
     try:
         with (folder / STARTING).open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+            return not paths.locked(file.fileno(), fcntl.LOCK_SH)
     except OSError:
-        pass
-    return False
+        return False

@@ -24,7 +24,7 @@ from typing import IO
 
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.paths import is_private
+from gpuwatch.core.paths import is_private, locked
 from gpuwatch.core.text import clean, shell
 from gpuwatch.places.base import NeedsPerson
 
@@ -93,17 +93,13 @@ class Connection:
         fd = os.open(f"{self._socket}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         until = time.monotonic() + self._patience
         try:
-            while True:
-                try:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > until:
-                        raise NotAvailable(
-                            f"another gpuwatch is just connecting to {self.host}",
-                            "answer what it asks, or end it",
-                        ) from None
-                    time.sleep(0.1)
+            while not locked(fd, fcntl.LOCK_EX):
+                if time.monotonic() > until:
+                    raise NotAvailable(
+                        f"another gpuwatch is just connecting to {self.host}",
+                        "answer what it asks, or end it",
+                    )
+                time.sleep(0.1)
             yield
         finally:
             os.close(fd)
