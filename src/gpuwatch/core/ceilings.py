@@ -40,6 +40,12 @@ class CeilingQuery:
     threads: int | None = None
     """For a CPU."""
 
+    @property
+    def settings(self) -> tuple[tuple[str, JSON], tuple[str, JSON]]:
+        """By the documents' keys: the torch, and the driver of a GPU or the threads of a CPU."""
+        of_kind = ("driver", self.driver) if self.kind == "gpu" else ("threads", self.threads)
+        return ("torch", self.torch), of_kind
+
 
 @dataclass(frozen=True)
 class Stored:
@@ -181,9 +187,8 @@ def undecided(documents: Iterable[Document], query: CeilingQuery) -> AmbiguousCe
             f"a `versions` line with {' and '.join(f'`{key}`' for key in unknown)}"
             " selects one (`gpuwatch run --help`)",
         )
-    key = "driver" if query.kind == "gpu" else "threads"
+    _, (key, runs) = query.settings
     has = sorted({str(document.get(key)) for document in known})
-    runs = query.driver if query.kind == "gpu" else query.threads
     hint = "`gpuwatch calibrate`"
     if query.kind == "cpu":
         hint = f"`OMP_NUM_THREADS={runs} gpuwatch calibrate --device cpu`"
@@ -196,10 +201,9 @@ def undecided(documents: Iterable[Document], query: CeilingQuery) -> AmbiguousCe
 def _unknown(documents: Iterable[Document], query: CeilingQuery) -> list[str]:
     """Keys that the run does not report and in which the documents differ."""
     listed = list(documents)
-    of_kind = ("driver", query.driver) if query.kind == "gpu" else ("threads", query.threads)
     return [
         key
-        for key, known in (("torch", query.torch), of_kind)
+        for key, known in query.settings
         if known is None and len({str(document.get(key)) for document in listed}) > 1
     ]
 
@@ -213,12 +217,7 @@ def _fits(document: Document, query: CeilingQuery) -> bool:
             return False
     elif device.get("name") != query.name or document.get("host") != query.host:
         return False
-    pairs: list[tuple[JSON, JSON]] = [(document.get("torch"), query.torch)]
-    if query.kind == "gpu":
-        pairs.append((document.get("driver"), query.driver))
-    else:
-        pairs.append((document.get("threads"), query.threads))
-    return all(wanted is None or measured == wanted for measured, wanted in pairs)
+    return all(wanted in (None, document.get(key)) for key, wanted in query.settings)
 
 
 def _read(path: Path) -> Stored:
