@@ -85,17 +85,7 @@ def _document(frame: Frame) -> dict[str, JSON]:
         return {"held": frame.held, "problems": problems, "attempts": frame.attempts}
     if isinstance(frame, EndFrame):
         return {"end": frame.digests}
-    batch = frame.batch
-    return {
-        "file": batch.file,
-        "session": batch.session,
-        "new": batch.new,
-        "channels": batch.channels,
-        "removed": batch.removed,
-        "rows": batch.rows,
-        "put": batch.put,
-        "gone": batch.gone,
-    }
+    return vars(frame.batch)
 
 
 def _cut(text: str | None) -> str | None:
