@@ -112,16 +112,8 @@ def _relayed(gpus: int, seconds: float) -> list[Relayed]:
     """A recording, and two relays of it: one looks as often as it does by itself."""
     with tempfile.TemporaryDirectory(prefix="gpuwatch-bench-") as home:
         change_each_second(driver := FakeDriver(Path(home), gpus), gpus)
-        words = [
-            "--record",
-            "--quiet",
-            "--out",
-            f"{home}/out",
-            "--",
-            sys.executable,
-            "-c",
-            _PROGRAM,
-        ]
+        program = (sys.executable, "-c", _PROGRAM)
+        words = ("--record", "--quiet", "--out", f"{home}/out", "--", *program)
         recorder = subprocess.Popen(
             [sys.executable, "-m", "gpuwatch", *words], env={**driver.env, "HOME": home}
         )
@@ -216,10 +208,7 @@ class Played:
 
     def __init__(self) -> None:
         source, self.target = os.pipe()
-        self.stdin, self.stdout = (
-            os.fdopen(os.open(os.devnull, os.O_WRONLY), "wb"),
-            os.fdopen(source, "rb"),
-        )
+        self.stdin, self.stdout = open(os.devnull, "wb"), os.fdopen(source, "rb")  # noqa: SIM115
         self.asked = False
 
     def connect(self, *, person: bool) -> None:

@@ -41,15 +41,10 @@ def add(path: Path, at: Setting, measured: Measured) -> None:
     line = {
         "day": datetime.now(timezone.utc).date().isoformat(),
         "setting": asdict(at),
-        "case": asdict(measured.case),
-        "pairs": {name: each.tolist() for name, each in vars(measured.pairs).items()},
-        "moments": measured.moments.tolist(),
-        "windows": [asdict(window) for window in measured.windows],
-        "step_s": measured.step_s,
-        "cpu_share": measured.cpu_share,
+        **asdict(measured),
     }
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
+        file.write(json.dumps(line, default=np.ndarray.tolist) + "\n")
 
 
 def read(path: Path, at: Setting) -> tuple[list[Measured], list[str]]:

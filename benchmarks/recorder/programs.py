@@ -31,18 +31,23 @@ class Program:
 def programs(peers: Path | None, folder: Path) -> list[Program]:
     """Those that are installed, ``peers`` (a folder of programs) first; the logger is compiled."""
     found = [Program(RECORDER, _record), Program(LOGGER, _logger(folder))]
-    path = os.pathsep.join(filter(None, [str(peers) if peers else "", os.environ["PATH"]]))
     for name, arguments, fastest, key in (
         ("nvitop", lambda interval: ("--interval", f"{interval:g}"), 0.25, "q"),
         ("nvtop", lambda interval: ("-d", f"{interval * 10:.0f}"), 0.1, "q"),
         ("gpustat", lambda interval: ("-i", f"{interval:g}"), 0.1, None),
     ):
-        program = shutil.which(name, path=path)
-        if program is None:
-            print(f"{name} is not installed: left out", file=sys.stderr)
-            continue
-        found.append(Program(name, _peer(program, arguments), fastest, key))
+        if (program := installed(name, peers)) is not None:
+            found.append(Program(name, _peer(program, arguments), fastest, key))
     return found
+
+
+def installed(name: str, peers: Path | None) -> str | None:
+    """Where the program of this name is, in the folder ``peers`` first; says if it is nowhere."""
+    path = os.pathsep.join([*([str(peers)] if peers else []), os.environ["PATH"]])
+    program = shutil.which(name, path=path)
+    if program is None:
+        print(f"{name} is not installed: left out", file=sys.stderr)
+    return program
 
 
 def _record(interval: float, folder: Path) -> Sequence[str]:

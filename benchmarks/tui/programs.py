@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.recorder.programs import GPUWATCH, installed
 from tests.tui.sessions import Script, write
 
 SAVED_SESSIONS = 12
@@ -49,13 +49,9 @@ def programs(peers: Path) -> list[Program]:
         ("nvtop", (NAME, "MEM"), ("-d", "10")),
         ("gpustat", (NAME,), ("-i", "1")),
     ):
-        path = shutil.which(name, path=f"{peers}:{os.environ['PATH']}")
-        if path is None:
-            print(f"{name} is not installed: left out", file=sys.stderr)
-            continue
-        command = (path, *arguments)
-        key = None if name == "gpustat" else "q"
-        found.append(Program(name, full, _plain(command), key))
+        if (path := installed(name, peers)) is not None:
+            key = None if name == "gpustat" else "q"
+            found.append(Program(name, full, _plain((path, *arguments)), key))
     empty = (sys.executable, str(Path(__file__).with_name("empty.py")))
     found.append(Program("empty Textual app", ("emptiest app",), _plain(empty)))
     return found
@@ -63,10 +59,6 @@ def programs(peers: Path) -> list[Program]:
 
 def _plain(command: tuple[str, ...]) -> Callable[[Path, Mapping[str, str]], Started]:
     return lambda folder, env: Started(command)
-
-
-def _gpuwatch(*arguments: str) -> tuple[str, ...]:
-    return (str(Path(sys.executable).with_name("gpuwatch")), *arguments)
 
 
 def fill(folder: Path) -> None:
@@ -80,13 +72,13 @@ def fill(folder: Path) -> None:
 
 
 def _home(folder: Path, env: Mapping[str, str]) -> Started:
-    return Started(_gpuwatch("--interval", "1"))
+    return Started((GPUWATCH, "--interval", "1"))
 
 
 def _live(folder: Path, env: Mapping[str, str]) -> Started:
     """A recording of the machine, already a while under way, and a screen attached to it."""
     out = folder / "machine"
-    command = _gpuwatch("--record", "--interval", "1", "--quiet", "--out", str(out))
+    command = (GPUWATCH, "--record", "--interval", "1", "--quiet", "--out", str(out))
     recorder = subprocess.Popen(command, env=dict(env), stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 20
     while not (found := list(out.glob("*/*.gpuwatch"))):
@@ -100,7 +92,8 @@ def _live(folder: Path, env: Mapping[str, str]) -> Started:
         recorder.wait()
         shutil.rmtree(out, ignore_errors=True)
 
-    return Started(_gpuwatch("attach", str(found[0]), "--interval", "1"), (recorder.pid,), end)
+    attach = (GPUWATCH, "attach", str(found[0]), "--interval", "1")
+    return Started(attach, (recorder.pid,), end)
 
 
 _HOME = Program("gpuwatch, home", (NAME, "GiB", "mnist-cnn"), _home)
