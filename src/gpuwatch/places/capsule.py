@@ -76,29 +76,21 @@ _LEFT_OUT = (
 """What no recorder needs of gpuwatch."""
 
 _KEPT = (
-    "analysis/__init__.py",
-    "analysis/hardware/__init__.py",
     "analysis/hardware/ceilings.py",
     "analysis/hardware/mfu.py",
     "analysis/measured_value.py",
-    "analysis/samples/__init__.py",
     "analysis/samples/rates.py",
     "analysis/samples/step_lines.py",
     "analysis/samples/window.py",
-    "analysis/summary/__init__.py",
     "analysis/summary/failure.py",
     "analysis/summary/listing.py",
-    "cli/place/__init__.py",
     "cli/place/lookup.py",
-    "report/__init__.py",
     "report/doctor.py",
     "report/tables.py",
-    "tui/__init__.py",
     "tui/display_options.py",
-    "tui/feed/__init__.py",
     "tui/feed/machine_recorder.py",
 )
-"""What the commands import of that when they are loaded."""
+"""What the commands import of that when they are loaded, with the packages it is in."""
 
 
 def build(target: Path) -> str:
@@ -144,9 +136,7 @@ def _own_files() -> dict[str, bytes]:
     """gpuwatch's modules, by their path in the capsule."""
     (root,) = gpuwatch.__path__
     return {
-        f"gpuwatch/{path}": content
-        for path, content in _modules(Path(root))
-        if path in _KEPT or _is_needed(path)
+        f"gpuwatch/{path}": content for path, content in _modules(Path(root)) if _is_needed(path)
     }
 
 
@@ -154,6 +144,8 @@ def _is_needed(path: str) -> bool:
     folder, _, name = path.rpartition("/")
     if folder == "cli/commands":
         return name.removesuffix(".py") in _COMMANDS
+    if any(each.startswith(path.removesuffix("__init__.py")) for each in _KEPT):
+        return True
     return not any(f"{path}/".startswith(f"{each}/") for each in _LEFT_OUT)
 
 
