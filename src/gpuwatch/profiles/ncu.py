@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from gpuwatch.core.aggregate import grouped, total_of
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -276,20 +276,16 @@ def _times(launches: Sequence[_Launch]) -> tuple[Entry, ...]:
             rows.append(Entry(name, many, None))
             continue
         total = sum(time * times_run for time, times_run in times)
-        if any(times_run != 1 for _, times_run in times):
-            rows.append(Entry(name, many, total, total / many))
-            continue
-        values = [time for time, _ in times]
-        rows.append(
-            Entry(
-                name,
-                many,
-                total,
-                total / many,
-                statistics.median(values),
-                min(values),
-                max(values),
-                statistics.stdev(values) if len(values) > 1 else 0.0,
+        row = Entry(name, many, total, total / many)
+        if all(times_run == 1 for _, times_run in times):
+            values = [time for time, _ in times]
+            deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+            row = replace(
+                row,
+                median=statistics.median(values),
+                minimum=min(values),
+                maximum=max(values),
+                deviation=deviation,
             )
-        )
+        rows.append(row)
     return tuple(rows)

@@ -76,11 +76,10 @@ def kernel_of(name: str, values: Sequence[tuple[str, int, str]]) -> Kernel:
         complete = [way for way in ways if used.issuperset(way)]
         used -= {each for way in ways for each in way if way not in complete[:1]}
     parts: dict[str, float | None] = {}
-    for metric in by_metric:
+    for metric, (many, text) in by_metric.items():
         if metric not in used:
             continue
         part, factor = PARTS[metric]
-        many, text = by_metric[metric]
         average = average_of(metric, text)
         times = 1 if part.endswith("_rate") else many
         value = None if average is None else average * times * factor
@@ -97,14 +96,10 @@ def kernel_of(name: str, values: Sequence[tuple[str, int, str]]) -> Kernel:
 
 def _derivable(averages: Mapping[str, str]) -> list[tuple[str, str]]:
     """Average transactions and throughput of the directions that have both, as printed."""
-    pairs = [
-        (
-            averages.get(f"dram_{direction}_transactions"),
-            averages.get(f"dram_{direction}_throughput"),
-        )
-        for direction in ("read", "write")
+    names = [(f"dram_{each}_transactions", f"dram_{each}_throughput") for each in ("read", "write")]
+    return [
+        (averages[many], averages[rate]) for many, rate in names if {many, rate} <= averages.keys()
     ]
-    return [(many, rate) for many, rate in pairs if many is not None and rate is not None]
 
 
 def _derived(averages: Mapping[str, str]) -> tuple[float | None, str | None]:
