@@ -28,7 +28,7 @@ from unittest.mock import patch
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
-from scipy.stats import binomtest, mannwhitneyu
+from scipy.stats import binomtest, mannwhitneyu, ttest_ind
 
 from gpuwatch.analysis.comparison.verdict import paired
 from gpuwatch.analysis.results import Kind, Verdict
@@ -83,7 +83,7 @@ class Runs:
 
 
 Levels = Callable[[Runs], np.ndarray]
-"""The logarithm of the level of each run, for :attr:`Runs.shape`."""
+"""The logarithm of the level of each run: of :attr:`Runs.shape`, or alike in all studies."""
 Steps = Callable[[np.random.Generator, int, tuple[int, ...]], np.ndarray]
 """The logarithm of each step of the environment with that number, beside level and noise."""
 
@@ -117,21 +117,17 @@ def every(period: int) -> Levels:
     return lambda runs: np.where((runs.at + runs.offset(period)) % period, 0.0, math.log(1.05))
 
 
-def first_place(runs: Runs) -> np.ndarray:
-    return np.broadcast_to(np.where(runs.place == 0, math.log(1.03), 0.0), runs.shape)
-
-
-def last_place(runs: Runs) -> np.ndarray:
-    last = runs.place == runs.environments - 1
-    return np.broadcast_to(np.where(last, math.log(1.03), 0.0), runs.shape)
+def at_place(place: int) -> Levels:
+    """3 % on one place of each block; -1: the last."""
+    return lambda runs: np.where(runs.place == place % runs.environments, math.log(1.03), 0.0)
 
 
 def drift(runs: Runs) -> np.ndarray:
-    return np.broadcast_to(np.log1p(0.02 * runs.at / (runs.count - 1)), runs.shape)
+    return np.asarray(np.log1p(0.02 * runs.at / (runs.count - 1)))
 
 
 def warm_up(runs: Runs) -> np.ndarray:
-    return np.broadcast_to(0.05 * np.exp(-runs.at / 3), runs.shape)
+    return np.asarray(0.05 * np.exp(-runs.at / 3))
 
 
 def random_walk(runs: Runs) -> np.ndarray:
@@ -175,12 +171,12 @@ def two_speeds(rng: np.random.Generator, _: int, shape: tuple[int, ...]) -> np.n
 
 def fourth_step(_: np.random.Generator, environment: int, shape: tuple[int, ...]) -> np.ndarray:
     slow = np.arange(STEPS) % 4 == 0
-    return np.broadcast_to(np.where(slow, math.log(3 if environment else 2), 0.0), shape)
+    return np.where(slow, math.log(3 if environment else 2), 0.0)
 
 
 def tenth_step(_: np.random.Generator, environment: int, shape: tuple[int, ...]) -> np.ndarray:
     slow = (np.arange(STEPS) % 10 == 0) & (environment > 0)
-    return np.broadcast_to(np.where(slow, math.log(1.5), 0.0), shape)
+    return np.where(slow, math.log(1.5), 0.0)
 
 
 PATTERNS = (
@@ -210,8 +206,8 @@ PATTERNS = (
         steps=tenth_step,
         slow_steps=(STEP_NOISE * float(ndtri(5 / 9)), math.log(1.05)),
     ),
-    Pattern("first place of a block +3 %", added=first_place, several=True),
-    Pattern("last place of a block +3 %", added=last_place),
+    Pattern("first place of a block +3 %", added=at_place(0), several=True),
+    Pattern("last place of a block +3 %", added=at_place(-1)),
     Pattern("drift, 2 % over the study", added=drift),
     Pattern("machine warms up: 5 %, then 1/e each 3 runs", added=warm_up),
     Pattern("random walk, 0.3 % a run", added=random_walk, several=True),
@@ -250,7 +246,7 @@ def simulate(pattern: Pattern, runs: Runs) -> Studies:
     where = kinds[np.arange(runs.studies) % ORDERS]
     flat = where.reshape(runs.studies, -1)
     noise, added = (
-        np.take_along_axis(rows, flat, axis=1).reshape(where.shape)
+        np.take_along_axis(np.broadcast_to(rows, runs.shape), flat, axis=1).reshape(where.shape)
         for rows in (pattern.noise(runs), pattern.added(runs))
     )
     noise[:, :, 1:] *= pattern.spread
@@ -353,10 +349,8 @@ def covers(verdict: Verdict, truth: float) -> bool:
 
 def pyperf(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """1 where ``second`` (studies, runs) is significantly longer, -1: shorter, 0: neither."""
-    count = first.shape[1]
-    error = np.sqrt((first.var(axis=1, ddof=1) + second.var(axis=1, ddof=1)) / count)
-    t = (second.mean(axis=1) - first.mean(axis=1)) / error
-    return np.where(np.abs(t) >= stdtrit(2 * count - 2, 0.975), np.sign(t), 0)
+    found = ttest_ind(second, first, axis=1)
+    return np.where(found.pvalue <= 0.05, np.sign(found.statistic), 0)
 
 
 def hyperfine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
