@@ -21,6 +21,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import psutil
+
 from gpuwatch.workloads.archive import build
 from gpuwatch.workloads.lines import PREFIX
 
@@ -59,9 +61,9 @@ def seconds_to_ready(arguments: list[str], threads: int) -> tuple[float, float]:
         if not any(_is_ready(line) for line in process.stdout):
             raise RuntimeError(f"no first step: python {' '.join(arguments)}")
         elapsed = time.perf_counter() - start
-        stat = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        used = psutil.Process(process.pid).cpu_times()
         process.kill()
-    return elapsed, (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+    return elapsed, used.user + used.system
 
 
 def _is_ready(line: str) -> bool:

@@ -9,6 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import psutil
+
 from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.core.models import Output
 from gpuwatch.recorder.output.intake import Intake
@@ -29,7 +31,7 @@ def feed(gpus: int, hours: float) -> list[float]:
          CATALOGUE[metric].kind.value)
         for device, metric in names
     ]  # fmt: skip
-    found = []
+    found, own = [], psutil.Process()
     with tempfile.TemporaryDirectory(prefix="gpuwatch-scale-") as folder:
         store = SessionStore.create(
             Path(folder) / "fed.gpuwatch", channels, safety=Durability.RECORDER
@@ -44,7 +46,7 @@ def feed(gpus: int, hours: float) -> list[float]:
                 writer.put(*intake.take([Output(t, "stdout", _line(n, t))]))
                 writer.commit()
             if (n + 1) % max(1, ticks // 20) == 0:
-                found.append(_resident())
+                found.append(own.memory_info().rss / 2**20)
         writer.start()
         writer.close()
     return found
@@ -57,13 +59,6 @@ def _line(n: int, t: int) -> bytes:
         "seconds": seconds, "loss": [0.5],
     }  # fmt: skip
     return f":::GPUWATCH {json.dumps(body)}\nepoch {n}\n".encode()
-
-
-def _resident() -> float:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    raise RuntimeError("no VmRSS")
 
 
 if __name__ == "__main__":

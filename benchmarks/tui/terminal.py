@@ -7,7 +7,6 @@ import fcntl
 import os
 import pty
 import re
-import select
 import signal
 import struct
 import termios
@@ -15,7 +14,11 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
+import psutil
+
 COLUMNS, ROWS = 120, 40
+_PATIENCE_SECONDS = 3.0
+"""For each way to end a program."""
 
 _CONTROL = re.compile(
     rb"\x1b\[[0-?]*[ -/]*[@-~]"  # a control sequence: colours, positions, modes
@@ -115,23 +118,21 @@ class Terminal:
         if key is not None:
             with contextlib.suppress(OSError):
                 self.type(key)
-            if self._gone(3.0):
+            if self._gone():
                 os.close(self._fd)
                 return
         for number in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
-            if self._gone(3.0):
+            if self._gone():
                 break
         os.close(self._fd)
 
-    def _gone(self, seconds: float) -> bool:
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            with contextlib.suppress(ChildProcessError):
-                pid, _ = os.waitpid(self.pid, os.WNOHANG)
-                if not pid:
-                    select.select([], [], [], 0.02)
-                    continue
-            return True
-        return False
+    def _gone(self) -> bool:
+        try:
+            psutil.Process(self.pid).wait(_PATIENCE_SECONDS)
+        except psutil.TimeoutExpired:
+            return False
+        except psutil.NoSuchProcess:
+            pass
+        return True

@@ -7,20 +7,16 @@ import os
 import time
 from pathlib import Path
 
+import psutil
+
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def members(root: int) -> list[int]:
     """``root`` and its descendants that live now."""
-    found, waiting = [], [root]
-    while waiting:
-        pid = waiting.pop()
-        found.append(pid)
-        with contextlib.suppress(OSError):
-            for task in os.listdir(f"/proc/{pid}/task"):
-                children = Path(f"/proc/{pid}/task/{task}/children").read_text()
-                waiting += map(int, children.split())
-    return found
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return [root, *(child.pid for child in psutil.Process(root).children(recursive=True))]
+    return [root]
 
 
 def cpu_seconds(roots: list[int]) -> float:
@@ -41,10 +37,7 @@ def _cpu_seconds(pid: int) -> float:
 def memory_bytes(roots: list[int]) -> int:
     """Proportional set size of the trees: a page that several share counts in parts."""
     total = 0
-    for root in roots:
-        for pid in members(root):
-            with contextlib.suppress(OSError):
-                for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-                    if line.startswith("Pss:"):
-                        total += int(line.split()[1]) * 1024
+    for pid in (pid for root in roots for pid in members(root)):
+        with contextlib.suppress(psutil.Error):
+            total += psutil.Process(pid).memory_full_info().pss
     return total
