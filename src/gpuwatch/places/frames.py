@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
 from typing import TypeAlias
 
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -76,10 +77,7 @@ def _document(frame: Frame) -> dict[str, JSON]:
         return {"beat": True}
     if isinstance(frame, StudyFrame):
         problems = [
-            [
-                index,
-                [[_cut(problem.code), _cut(problem.text), _cut(problem.hint)] for problem in found],
-            ]
+            [index, [list(map(_cut, astuple(problem))) for problem in found]]
             for index, found in frame.problems.items()
         ]
         return {"held": frame.held, "problems": problems, "attempts": frame.attempts}
