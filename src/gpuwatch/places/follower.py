@@ -236,11 +236,10 @@ class Follower:
         """Rewrite the summary in a process of its own, if more runs are over than in the last."""
         if not self._has_summary:
             return
-        if self._summary is not None and not last and self._summary.poll() is None:
-            return
         if self._summary is not None:
+            if not last and self._summary.poll() is None:
+                return
             self._summary.wait()
-            self._summary = None
         over = {path.name for path in sessions_in(self._folder) if not _open(path)}
         if over <= self._summarised:
             return
