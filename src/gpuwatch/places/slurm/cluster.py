@@ -33,7 +33,8 @@ class Cluster(Place):
             UsageError: an option is reserved or misspelt, or cannot stand beside another.
         """
         self._options = options.parse(spec)
-        self._clusters = commands.clusters(self._options.clusters)
+        named = self._options.clusters
+        self._clusters = [] if named is None else [f"--clusters={named}"]
         self._capsule = capsule
 
     def connect(self, *, person: bool) -> None:

@@ -78,11 +78,6 @@ def environment(ours: Mapping[str, str]) -> dict[str, str]:
     return {**found, _LEFT_OUT: ",".join(bound)} if bound else found
 
 
-def clusters(name: str | None) -> list[str]:
-    """The option that names the cluster, where one was given."""
-    return [f"--clusters={name}"] if name is not None else []
-
-
 def run(words: Sequence[str], script: str = "", *, seconds: float = 60.0) -> Answer:
     """Run one of Slurm's commands, with ``script`` on its standard input.
 
