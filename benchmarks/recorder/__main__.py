@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from contextlib import nullcontext
+from itertools import product
 from pathlib import Path
 
 from benchmarks import page
@@ -61,36 +62,24 @@ def main() -> int:
 
 
 def _costs(arguments: argparse.Namespace, library: Path, found: list[Program]) -> str:
+    kinds = [(1 / float(rate), 0, False) for rate in arguments.rates.split(",")]
+    kinds += [(0.5, 300, False), (0.5, 0, True)]
     tables = []
-    for gpus in map(int, arguments.gpus.split(",")):
-        kinds = [(1 / float(rate), 0, False) for rate in arguments.rates.split(",")]
-        for interval, latency, gpm in (*kinds, (0.5, 300, False), (0.5, 0, True)):
-            tables.append(_costs_of(arguments, library, found, gpus, interval, latency, gpm=gpm))
+    for gpus, kind in product(map(int, arguments.gpus.split(",")), kinds):
+        interval, latency_us, gpm = kind
+        title = f"{1 / interval:g} Hz, {gpus} GPU{'s' if gpus > 1 else ''}"
+        title += f", calls that take {latency_us} µs" if latency_us else ""
+        title += ", which offer GPM" if gpm else ""
+        fitting = [program for program in found if program.fastest <= interval]
+        results: dict[str, list[Cost]] = {program.name: [] for program in fitting}
+        for round_ in range(arguments.rounds):
+            for program in fitting if round_ % 2 == 0 else reversed(fitting):
+                with place(library, gpus, latency_us, gpm=gpm) as where:
+                    run = cost(program, where, interval, arguments.settle, arguments.seconds)
+                results[program.name].append(run)
+                print(f"{title}, {program.name}: {run}", file=sys.stderr)
+        tables.append(table.costs(title, results))
     return "\n".join(tables)
-
-
-def _costs_of(
-    arguments: argparse.Namespace,
-    library: Path,
-    found: list[Program],
-    gpus: int,
-    interval: float,
-    latency_us: int,
-    *,
-    gpm: bool,
-) -> str:
-    title = f"{1 / interval:g} Hz, {gpus} GPU{'s' if gpus > 1 else ''}"
-    title += f", calls that take {latency_us} µs" if latency_us else ""
-    title += ", which offer GPM" if gpm else ""
-    fitting = [program for program in found if program.fastest <= interval]
-    results: dict[str, list[Cost]] = {program.name: [] for program in fitting}
-    for round_ in range(arguments.rounds):
-        for program in fitting if round_ % 2 == 0 else reversed(fitting):
-            with place(library, gpus, latency_us, gpm=gpm) as where:
-                run = cost(program, where, interval, arguments.settle, arguments.seconds)
-            results[program.name].append(run)
-            print(f"{title}, {program.name}: {run}", file=sys.stderr)
-    return table.costs(title, results)
 
 
 def _jitter(arguments: argparse.Namespace, library: Path, found: list[Program]) -> str:
