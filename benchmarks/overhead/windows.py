@@ -55,15 +55,6 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class _Pace:
-    """Of the steps in one window."""
-
-    mean_s: float
-    fast_s: float
-    spread: float
-
-
-@dataclass(frozen=True)
 class Planned:
     """A window to come."""
 
@@ -103,8 +94,8 @@ def pairs(step_ends: np.ndarray, windows: Sequence[Window]) -> Pairs:
     for pair in in_pairs(windows):
         on, off = (_pace(step_ends, each) for each in pair)
         if on is not None and off is not None:
-            change = np.log(on.mean_s / off.mean_s), np.log(on.fast_s / off.fast_s)
-            found.append((*change, on.spread, off.spread))
+            mean, fast, _ = on - off
+            found.append((mean, fast, on[2], off[2]))
     return Pairs(*np.asarray(found, dtype=float).reshape(-1, 4).T)
 
 
@@ -120,12 +111,14 @@ def in_pairs(windows: Sequence[Window]) -> Iterator[tuple[Window, Window]]:
         yield (first, second) if first.on else (second, first)
 
 
-def _pace(step_ends: np.ndarray, window: Window) -> _Pace | None:
+def _pace(step_ends: np.ndarray, window: Window) -> np.ndarray | None:
+    """Of the steps in one window the logarithms of their mean, of their 10th percentile, and of
+    the 90th over that."""
     lengths = step_lengths(step_ends, window)
     if not lengths.size:
         return None
     fast, slow = np.percentile(lengths, (10, 90))
-    return _Pace(lengths.mean(), fast, np.log(slow / fast))
+    return np.log([lengths.mean(), fast, slow / fast])
 
 
 def undisturbed(found: Pairs) -> np.ndarray:
