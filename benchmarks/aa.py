@@ -82,20 +82,14 @@ def newest(out: Path) -> Path:
 
 
 def row(name: str, verdict: dict[str, Any]) -> str:
-    change, noise = verdict["change"], verdict["noise"]
+    change = verdict["change"]
     told = (
         "—"
         if change is None
         else f"{change['estimate']:+.2%} ({change['low']:+.2%} to {change['high']:+.2%})"
     )
-    cells = (
-        name,
-        verdict["kind"],
-        told,
-        "—" if noise is None else f"{noise:.2%}",
-        "; ".join(verdict["reasons"]),
-    )
-    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+    noise = "—" if verdict["noise"] is None else f"{verdict['noise']:.2%}"
+    return f"| {name} | {verdict['kind']} | {told} | {noise} | {'; '.join(verdict['reasons'])} |"
 
 
 def main() -> int:

@@ -84,14 +84,11 @@ def about(peers: Path) -> str:
 
 def _peers(peers: Path) -> str:
     found = []
-    for command in (
-        [str(peers / "nvitop"), "--version"],
-        ["nvtop", "--version"],
-        [str(peers / "gpustat"), "--version"],
-    ):
+    for program in (peers / "nvitop", Path("nvtop"), peers / "gpustat"):
+        command = [program, "--version"]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=20)
             found.append(done.stdout.strip().replace(" version ", " "))
         except OSError:
-            found.append(f"no {Path(command[0]).name}")
+            found.append(f"no {program.name}")
     return ", ".join(found)
