@@ -74,11 +74,9 @@ def peaks(attributes: Mapping[str, JSON], name: str) -> dict[str, Peak]:
     professional and GeForce cards of one architecture differ.
     """
     clock = number(attributes.get("clock.sm.max"))
-    reason = None if clock else f"NVML does not give the maximum clock; {MEASURE}"
     by_name = {"bandwidth": dram_peak(attributes, name)}
     for data_type in DATA_TYPES:
-        basis = f"maximum clock {_mhz(clock)}" if clock else ""
-        by_name[data_type] = _compute(data_type, attributes, name, clock, basis, "NVML", reason)
+        by_name[data_type] = _compute(data_type, attributes, name, clock, "maximum clock", "NVML")
     return by_name
 
 
@@ -111,11 +109,12 @@ def sheet_peaks(attributes: Mapping[str, JSON], name: str) -> dict[str, Peak]:
         if not_whole
         else Peak("bandwidth", "By/s", sheet.bandwidth * 1e9, "data sheet", "data sheet", None)
     }
+    source = "data sheet: implied by its FLOP/s" if sheet.implied else "data sheet"
     for data_type in DATA_TYPES:
         mhz = sheet.tensor if sheet.tensor and data_type in _TENSOR_CLOCK else sheet.boost
-        basis = f"data-sheet clock {mhz} MHz"
-        source = "data sheet: implied by its FLOP/s" if sheet.implied else "data sheet"
-        by_name[data_type] = _compute(data_type, attributes, name, mhz * 1e6, basis, source, None)
+        by_name[data_type] = _compute(
+            data_type, attributes, name, mhz * 1e6, "data-sheet clock", source
+        )
     return by_name
 
 
@@ -124,22 +123,20 @@ def _compute(
     attributes: Mapping[str, JSON],
     name: str,
     clock: float | None,
-    basis: str,
+    which_clock: str,
     clock_source: str,
-    reason: str | None,
 ) -> Peak:
     capability = str(attributes.get("compute.capability") or "")
     cores = number(attributes.get("core.count"))
     rates = rates_of(capability, name)
-    reason = (
-        _not_a_whole_gpu(attributes, name)
-        or reason
-        or _not_computed(data_type, capability, name, cores, rates)
-    )
+    reason = _not_a_whole_gpu(attributes, name)
+    if reason is None and not clock:
+        reason = f"NVML does not give the maximum clock; {MEASURE}"
+    reason = reason or _not_computed(data_type, capability, name, cores, rates)
     rate = rates.per_clock.get(data_type) if rates else None
     if reason is not None or not rates or not rate or not cores or not clock:
         return _unknown(data_type, reason)
-    processors = cores / rates.cores
+    processors, basis = cores / rates.cores, f"{which_clock} {_mhz(clock)}"
     source = (
         f"{processors:g} multiprocessors ({cores:g} cores by NVML / {rates.cores}) x {rate} per"
         f" clock (white papers, compute capability {capability}) x {_mhz(clock)} ({clock_source})"
