@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.models import JSON, mapping, sequence
 from gpuwatch.core.text import clean
 from gpuwatch.places.base import Description
 from gpuwatch.places.kubernetes import rights, sharing
@@ -221,10 +221,15 @@ def _used(pods: Sequence[Mapping[str, JSON]], node: str, resource: str) -> int:
         spec = mapping(pod.get("spec"))
         if spec.get("nodeName") != node or mapping(pod.get("status")).get("phase") in _OVER:
             continue
-        containers = spec.get("containers")
-        for container in containers if isinstance(containers, list) else ():
-            asked = mapping(mapping(mapping(container).get("resources")).get("requests"))
-            used += _count(asked.get(resource))
+        # Those before the others run one by one: a pod of ours holds what the largest asks for.
+        before, together = (
+            [
+                _count(mapping(mapping(each.get("resources")).get("requests")).get(resource))
+                for each in map(mapping, sequence(spec.get(kind)))
+            ]
+            for kind in ("initContainers", "containers")
+        )
+        used += max(sum(together), *before, 0)
     return used
 
 
