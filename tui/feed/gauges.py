@@ -257,7 +257,9 @@ def _flop_bound(sources: Sources, reason: str) -> Gauge | None:
     reading = Reading(now, Method.BOUND, reason, text)
     if tensor.method is Method.UNAVAILABLE:
         reading = Reading(None, Method.UNAVAILABLE, tensor.reason, text, Method.BOUND)
-    return _gauge(sources, "flops", "Executed FLOP/s", "FLOP/s", reading, history)
+    gauge = _gauge(sources, "flops", "Executed FLOP/s", "FLOP/s", reading, history)
+    unknown = sources.ceilings.data_type is None
+    return replace(gauge, note="type unknown: counted as the fastest" if unknown else "")
 
 
 def _with_ceiling(gauge: Gauge, ceiling: Ceiling | None) -> Gauge:

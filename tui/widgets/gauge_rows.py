@@ -99,7 +99,6 @@ DIGITS = {
     ".": (" ", " ", "▖"),
     ",": (" ", " ", ","),
     "-": ("  ", "╺╸", "  "),
-    "≤": ("  ", "  ", "≤ "),
     UNKNOWN: ("   ", "╺━╸", "   "),
 }
 """Three rows of each character of a large number."""
@@ -206,7 +205,7 @@ def _parts(gauge: Gauge, mean: str) -> str:
     if is_cache_reuse(gauge):
         return f"{parts[0]}, over: cache reuse"
     if bound:
-        return f"{parts[0]}, {mean}" if mean else parts[0]
+        return ", ".join(filter(None, (parts[0], mean, gauge.note)))
     if gauge.reading.method is not Method.UNAVAILABLE:
         if gauge.note:
             parts.append(gauge.note)
@@ -241,7 +240,8 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
         for line, text in zip(rows[1:], wrap(badge(gauge, width), width, height - 1), strict=False):
             line.add(text, "warn")
         return rows
-    at = 1 if height < 6 else 4
+    bound = gauge.reading.method is Method.BOUND
+    at = 1 if height < 6 or bound else 4  # the digits of a reading are large
     if at == 1:
         rows[1].add(value, "strong")
     for row in range(3 if at == 4 else 0):
@@ -262,7 +262,9 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
     elif gauge.ceiling is not None:
         rows[at].to(10 if at == 1 else 0)
         rows[at].bar(gauge.share, max(4, rows[at].left - 1), gauge.key)
-    rows[at + 1].add(beside or badge(gauge, width), role)
+    texts = wrap(beside or badge(gauge, width), width, len(rows) - at - 1 if bound else 1)
+    for line, text in zip(rows[at + 1 :], texts, strict=False):
+        line.add(text, role)
     return rows
 
 
