@@ -55,6 +55,7 @@ from gpuwatch.tui.new_run.widgets import (
     text_row,
 )
 from gpuwatch.tui.widgets.base_screen import TitleRow, WidgetScreen
+from gpuwatch.tui.widgets.line import fit
 
 PLAN_AFTER_SECONDS = 0.25
 """Time between the last change and the question for the plan."""
@@ -291,9 +292,11 @@ class NewRunScreen(WidgetScreen):
         machine = self.answers.machine or Machine()
         self._gpu_section.display = bool(self._gpus) and not self._away
         self._no_gpu.display = machine.no_gpu is not None and not self._away
+        which = fit(", ".join(form.gpus or ()), 24)
         chosen = "all" if form.gpus is None else len(form.gpus) or "none"
+        chosen = f"{chosen} of {len(self._gpus)}"
         seen = ", as they were when this was opened" if self._seen else ""
-        self._gpu_section.title = f"GPUs: {chosen} of {len(self._gpus)}{seen}"
+        self._gpu_section.title = f"GPUs: {f'{which} ({chosen})' if which else chosen}{seen}"
         self._plan.update(plan_text(form, self.answers))
 
     def _show_workload(self, form: Form, found: dict[str, str]) -> None:

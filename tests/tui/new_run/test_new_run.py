@@ -411,7 +411,7 @@ async def test_gpus_are_chosen_and_decide_what_can_run(fake: Fake) -> None:
         await pilot.press("space")
         await shows(pilot, "--gpus 1")
         await says(pilot, "[x] bare ✓ Engine of bare")
-        await shows(pilot, "GPUs: 1 of 2")
+        await shows(pilot, "GPUs: 1 (1 of 2)")
         await pilot.press("tab", "space")
         await shows(pilot, "--gpus none")
         await pilot.press("space", "shift+tab", "space")
