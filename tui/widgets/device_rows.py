@@ -19,6 +19,8 @@ _MIN_BAR = 4
 """Columns of the shortest bar."""
 _SHORT = 72
 """Columns below which names are shortened."""
+_SHORT_CELL = 31
+"""Columns of a GPU's cell below which the unit of its memory is one letter."""
 
 
 def columns_for(width: int) -> int:
@@ -65,13 +67,15 @@ def grid_rows(
 def gpu_cell(gpu: DeviceNow, selected: bool, width: int, mark_used: bool) -> Line:
     """One GPU in a row: utilization as a bar, and what fits of memory, power and temperature."""
     utilization = gpu.value("hw.gpu.utilization")
-    memory = gpu.peak + gpu.memory
+    memory = f"{gpu.peak + gpu.memory:>14}"
+    if width < _SHORT_CELL:
+        memory = memory.strip().replace(" GiB", "G").rjust(10)
     watts = number(gpu.value("hw.gpu.power"), "W")
     degrees = number(gpu.value("hw.gpu.temperature"), "°C")
     line = Line(width)
     line.add("▸" if selected else " ", "key").add(f"{gpu.number:>2}", "strong")
     line.add((" run " if gpu.row.used else "  ·  ") if mark_used else "  ", "muted")
-    parts = [f"{percent(utilization):>6}", f"  {memory:>14}", f"  {watts:>6}", f"  {degrees:>6}"]
+    parts = [f"{percent(utilization):>6}", f"  {memory}", f"  {watts:>6}", f"  {degrees:>6}"]
     while len(parts) > 1 and len("".join(parts)) + _MIN_BAR > line.left:
         parts.pop()
     tail = "".join(parts)

@@ -196,6 +196,11 @@ def test_gpus_that_do_not_fit_are_counted(session: Make) -> None:
     assert len(rows) == 7 and rows[-2].strip() == "… 6 more, i shows all"
 
 
+def test_the_memory_held_stands_beside_each_gpu_also_in_pairs(session: Make) -> None:
+    rows = texts(device_rows(machine(session, gpus=8), 60, 5))[:4]
+    assert all(len(re.findall(r" %  +[\d.]+/80.0G", row)) == 2 for row in rows), rows
+
+
 def test_a_single_gpu_has_large_graphs_with_an_axis(session: Make) -> None:
     rows = texts(device_rows(machine(session, gpus=1), 80, 12))
     assert "power" in rows[0] and "GPU utilization" in rows[1] and len(rows) <= 12
