@@ -23,7 +23,8 @@ from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, counted, percen
 from gpuwatch.tui.feed.busiest import described
 from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated, said_of
 from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.processes.table import ProcessActs, ProcessTable
+from gpuwatch.tui.processes.table import ProcessActs, ProcessTable, matching
+from gpuwatch.tui.widgets.base_screen import FIND, FindScreen
 from gpuwatch.tui.widgets.canvas import Canvas, too_small
 from gpuwatch.tui.widgets.head_rows import title_row, warning_rows
 from gpuwatch.tui.widgets.line import Line, wrap
@@ -33,11 +34,14 @@ _LOOK_SECONDS = 0.5
 """Between two looks for a newer snapshot."""
 
 
-class ProcessScreen(ProcessActs):
+class ProcessScreen(ProcessActs, FindScreen):
     """Who uses the GPUs and what the run's processes use; one is selected, ``o`` sorts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,p", "close", "back"),
+        Binding(
+            "slash", "find", "find", tooltip="find words of user, PID or command; Esc shows all"
+        ),
         Binding("T", "tree", "tree", tooltip="with parents and children, as trees, and back"),
     ]
 
@@ -67,6 +71,7 @@ class ProcessScreen(ProcessActs):
         yield self._top
         yield self._table
         yield self._foot
+        yield self.field
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
@@ -85,17 +90,24 @@ class ProcessScreen(ProcessActs):
         if self._tree is not None:
             self._table.put([each for each, _ in self._tree], [branch for _, branch in self._tree])
         else:
-            self._table.put(self.processes_now())
+            self._table.put(matching(self.processes_now(), self._wanted))
         has_tree = any(process.start is not None for process in self._table.processes)
         if has_tree != self._has_tree:
             self._has_tree = has_tree
             self.refresh_bindings()
         selected = self._table.selected
         message = [Line(width).add(f" {self._message}", "strong")] if self._message else []
+        if self.field.display:
+            message = [Line(width).add(FIND, "key")]
+            self.field.stand(len(FIND), height - 1, width - len(FIND))
+        elif self.focused is None:
+            self._table.focus()
         height -= len(message)
         top, below, rows = self._above(snapshot, width), [], 0
         if snapshot is not None and selected is not None and not too_small(self.app.size):
-            summary = _summary(snapshot, width, len(self._table.processes))
+            shown = 0 if self._wanted else len(self._table.processes)
+            summary = _summary(snapshot, width, shown)
+            summary.add(f"  /{self._wanted}" if self._wanted else "", "key")
             top += [summary, Line(width)]
             most = max(0, (height - len(top)) // 3)
             said = said_of(selected)
@@ -130,7 +142,9 @@ class ProcessScreen(ProcessActs):
         top = [title_row(snapshot, width, paused=False), *warning_rows(snapshot, width)]
         if self._table.processes:
             return top
-        if snapshot.no_gpu and snapshot.machine_only:
+        if self._wanted and snapshot.processes:
+            why = f"no process matches {self._wanted}: Esc shows all"
+        elif snapshot.no_gpu and snapshot.machine_only:
             why = f"no process to show: {snapshot.no_gpu}"
         elif snapshot.untold:
             why = snapshot.untold
@@ -169,16 +183,17 @@ class ProcessScreen(ProcessActs):
             self.paint()
 
     async def _grow(self) -> None:
-        processes = self._table.in_order(self.processes_now())
-        self._tree = await asyncio.to_thread(family, processes) or None
+        processes = self._table.in_order(matching(self.processes_now(), self._wanted))
+        self._tree = await asyncio.to_thread(family, processes)
         self.paint()
 
     def processes_now(self) -> Sequence[ProcessNow]:
         snapshot = self._latest()
         return () if snapshot is None else snapshot.processes
 
-    def action_close(self) -> None:
-        self.dismiss(None)
+    def narrow(self, wanted: str) -> None:
+        self._wanted = wanted
+        self.sorted_anew()
 
 
 def _summary(snapshot: Snapshot, width: int, shown: int) -> Line:
@@ -208,7 +223,7 @@ def _said(text: str, width: int) -> list[Line]:
 Branch = tuple[ProcessNow, str]
 """A process, and what stands before it in a tree."""
 
-_RELATIVE = "not measured: the CPU use and memory of a parent or child"
+_RELATIVE = "a parent or child, which is not sampled"
 
 
 def family(processes: Sequence[ProcessNow]) -> list[Branch]:

@@ -303,17 +303,16 @@ class ProcessTable(Canvas, can_focus=True):
 
 
 def on_gpus(processes: Sequence[ProcessNow], query: str = "") -> list[ProcessNow]:
-    """The running processes on a GPU whose user, place or command has every word of ``query``;
-    of a machine without GPUs all."""
-    words = query.casefold().split()
+    """The running processes on a GPU that match ``query``; of a machine without GPUs all."""
     any_on_gpus = any(process.gpus for process in processes)
-    return [
-        process
-        for process in processes
-        if (process.gpus or not any_on_gpus)
-        and process.running
-        and all(word in _text(process).casefold() for word in words)
-    ]
+    found = matching(processes, query)
+    return [each for each in found if (each.gpus or not any_on_gpus) and each.running]
+
+
+def matching(processes: Sequence[ProcessNow], query: str) -> list[ProcessNow]:
+    """Those whose PID, user, place or command has every word of ``query``."""
+    words = query.casefold().split()
+    return [each for each in processes if all(word in _text(each).casefold() for word in words)]
 
 
 def _text(process: ProcessNow) -> str:

@@ -260,6 +260,41 @@ class WritingScreen(CanvasScreen):
         yield self.field
 
 
+FIND = " find: "
+
+
+class FindScreen(WritingScreen):
+    """A screen that shows only what has some text, while one is given."""
+
+    _wanted = ""
+
+    def action_find(self) -> None:
+        self.field.write(self._wanted)
+        self.paint()
+
+    def narrow(self, wanted: str) -> None:
+        self._wanted = wanted
+        self.paint()
+
+    def on_input_changed(self, message: Field.Changed) -> None:
+        self.narrow(message.value)
+
+    def on_input_submitted(self) -> None:
+        self.field.hide()
+        self.paint()
+
+    def on_field_left(self) -> None:
+        self.action_close()
+
+    def action_close(self) -> None:
+        """Show all again, or leave."""
+        if self._wanted or self.field.display:
+            self.field.hide()
+            self.narrow("")
+        else:
+            self.dismiss(None)
+
+
 _KEYS_WIDTH = 19
 """Most columns of the names of keys."""
 

@@ -14,14 +14,12 @@ from gpuwatch.core.metrics import CATALOGUE, Method, reading_of
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import bounded, clock_time, counted, quantity, si
 from gpuwatch.tui.feed.snapshot import DeviceNow, Gauge, Reading, Snapshot, StepShares, Work
-from gpuwatch.tui.widgets.base_screen import Field, WritingScreen
+from gpuwatch.tui.widgets.base_screen import FIND, FindScreen
 from gpuwatch.tui.widgets.gauge_rows import is_cache_reuse, mean_text, share_texts
 from gpuwatch.tui.widgets.head_rows import age_text, event_text
 from gpuwatch.tui.widgets.line import Line, Span, pad, wrap
 
 Row = tuple[Span, ...]
-
-_FIND = " find: "
 
 SCROLLING: list[BindingType] = [
     Binding("down,j", "scroll_by(1)", "down", show=False, tooltip="one row down"),
@@ -53,7 +51,7 @@ def found(rows: Sequence[Row], wanted: str) -> list[Row]:
     return shown
 
 
-class PageScreen(WritingScreen):
+class PageScreen(FindScreen):
     """Rows that scroll, and can be searched; the keys that open such a page close it too."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -68,7 +66,6 @@ class PageScreen(WritingScreen):
         self._heading = title
         self._make = rows
         self._first = 0
-        self._wanted = ""
 
     def on_mount(self) -> None:
         self.call_after_refresh(self.paint)
@@ -78,8 +75,8 @@ class PageScreen(WritingScreen):
         lines = [Line(width).add(" gpuwatch ", "brand").add(self._heading, "strong"), Line(width)]
         rows = found(self._make(width), self._wanted)
         if self._wanted or self.field.display:
-            lines[1].add(_FIND, "key").add(self._wanted)
-            self.field.stand(len(_FIND), 1, width - len(_FIND))
+            lines[1].add(FIND, "key").add(self._wanted)
+            self.field.stand(len(FIND), 1, width - len(FIND))
         space = max(1, height - 2)
         self._first = max(0, min(self._first, len(rows) - space))
         if self._wanted and not rows:
@@ -97,29 +94,6 @@ class PageScreen(WritingScreen):
     def action_scroll_by(self, by: int) -> None:
         self._first += by
         self.paint()
-
-    def action_find(self) -> None:
-        self.field.write(self._wanted)
-        self.paint()
-
-    def on_input_changed(self, message: Field.Changed) -> None:
-        self._wanted = message.value
-        self.paint()
-
-    def on_input_submitted(self) -> None:
-        self.field.hide()
-
-    def on_field_left(self) -> None:
-        self.action_close()
-
-    def action_close(self) -> None:
-        """Show all rows again, or leave."""
-        if self._wanted or self.field.display:
-            self._wanted = ""
-            self.field.hide()
-            self.paint()
-        else:
-            self.dismiss(None)
 
 
 _SOURCE = 58

@@ -228,6 +228,30 @@ async def test_without_a_gpu_the_first_order_is_named_by_what_it_sorts_by(sessio
         )
 
 
+async def test_the_page_finds_by_pid_user_and_command(session: Make) -> None:
+    path = add(session(), RUN, STRANGER, Made(500, "python eval.py", gpus=()))
+    async with live(path, (120, 40)) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, "3 processes")
+        for text, pid in (("BOB", 31337), ("eval.py", 500), ("4711", 4711)):
+            await pilot.press("slash", *text)
+            await shows(pilot, ", 1 to 1")
+            assert chosen(app).startswith(f"{pid} ")
+            await pilot.press("escape")
+            await shows(pilot, ", 1 to 3")
+        await pilot.press("slash", *"nobody's")
+        await shows(pilot, "no process matches nobody's: Esc shows all")
+        await pilot.press("backspace", "enter", "escape")
+        await shows(pilot, ", 1 to 3")
+        await pilot.press("slash", *"python", "enter")
+        await shows(pilot, "  /python ")
+        before = chosen(app)
+        await pilot.press("down")
+        await until(pilot, lambda: chosen(app) != before)  # the keys are the table's again
+        await pilot.press("escape", "escape")
+        await until(pilot, lambda: not isinstance(app.screen, ProcessScreen))
+
+
 def chosen(app: object) -> str:
     """The PID and command of the selected process, as they stand below the table."""
     lines = screen_text(app).splitlines()[:-1]  # type: ignore[arg-type]
