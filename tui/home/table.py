@@ -238,8 +238,8 @@ COLUMNS = (
         finds=("study", "study", "title", "question"),
     ),
     _number(
-        "step",
-        9,
+        "median step",  # the rate is by the mean
+        12,
         "step_median_seconds",
         milliseconds,
         goes=8,
