@@ -52,6 +52,20 @@ def test_a_single_run_is_said_in_a_dozen_lines(tmp_path: Path) -> None:
     assert any(line.startswith("step time, median") for line in lines)
 
 
+def test_the_figures_at_the_end_of_a_run_are_those_that_are_shown_later(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "01-bare.gpuwatch"
+    write(path, Script(meta=finished(), alive=False))
+    at_end = study_text.terminal(read_study(tmp_path), short=True)
+    assert main(["show", str(path)]) == 0
+    later = capsys.readouterr().out
+    ended, shown = (
+        re.search(r"^over [\d,]+ timed steps (.+\n)+", text, re.M) for text in (at_end, later)
+    )
+    assert ended and shown and ended[0] == shown[0]
+
+
 def test_a_loss_that_is_no_number_is_told_first_and_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -208,25 +208,32 @@ def short(
     )
     before, after, *others = (Section("", [Sentence("", each) for each in of_]) for of_ in lines)
     figures = brief(compared, headings([session])).items
-    steps = units.counted(session.steps.count or 0, "timed step")
-    # Lines that came late leave a window that is shorter than their steps.
-    own = (session.steps.count or 0) * (session.steps.mean_seconds or 0.0)
-    took = f"{steps} in {units.quantity(max(own, session.window.seconds), 's')}"
-    over = f"over {took}" if session.window.kind == "timed steps" else "over the whole run"
-    if session.steps.count and session.window.kind != "timed steps":
-        over = ""  # the samples' figures are of the whole run, those of the steps are not
     tables = [each for each in figures if isinstance(each, Table)]
-    tables[:1] = [replace(each, head=(over, *each.head[1:])) for each in tables[:1]]
     sections = tuple(each for each in (before, after, Section("", tables), *others) if each.items)
     return Document(session.label, sections=sections)
 
 
 def brief(compared: Comparison, columns: Sequence[str]) -> Section:
-    """The outcome and the main figures of each session, in a few lines."""
+    """The outcome and the main figures of each session, in a few lines; of a single one with what
+    they are of."""
     ends = [Sentence("", each) for each in _ends(compared, columns) if each]
     first = main_rows(compared)
     tables = [quantity_table(first, columns, compared.baseline, brief=True)] if first else []
+    if len(compared.sessions) == 1:
+        over = _covered(*compared.sessions)
+        tables = [replace(each, head=(over, *each.head[1:])) for each in tables]
     return Section("", [*ends, *tables, *_each_gpu(compared)])
+
+
+def _covered(session: Summary) -> str:
+    """``over 200 timed steps in 7.78 s``; empty: the samples' figures are of the whole run, those
+    of the steps are not."""
+    if session.window.kind != "timed steps":
+        return "" if session.steps.count else "over the whole run"
+    steps = units.counted(session.steps.count or 0, "timed step")
+    # Lines that came late leave a window that is shorter than their steps.
+    own = (session.steps.count or 0) * (session.steps.mean_seconds or 0.0)
+    return f"over {steps} in {units.quantity(max(own, session.window.seconds), 's')}"
 
 
 def _each_gpu(compared: Comparison) -> list[Table]:
