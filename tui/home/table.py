@@ -238,8 +238,8 @@ COLUMNS = (
         finds=("study", "study", "title", "question"),
     ),
     _number(
-        "median step",  # the rate is by the mean
-        12,
+        "med. step",  # the rate is by the mean
+        9,
         "step_median_seconds",
         milliseconds,
         goes=8,
