@@ -32,7 +32,7 @@ from gpuwatch.tui.widgets.page import SnapshotPage, number_lines
 
 _BUSIEST, LEAST_CORES, _LATELY = 8, 0.01, 15
 """Most rows for processes where there is no GPU: as many as used so much of a core at once in that
-many snapshots. Fewer would have the list move as one rests."""
+many snapshots, and some more on a high screen. Fewer would have the list move as one rests."""
 _LEAST_LISTED = 3
 """Rows of the list that what is above leaves to it; of many processes it has half."""
 _ROOMY = 30
@@ -164,7 +164,7 @@ class Home(SessionReading):
             wanted = 2 + len(found) if found else 1
         elif devices is not None and not self.whose and self.state.items:  # else see empty_rows
             busy = len(found) if self.state.process_query else max(self._busy, default=0)
-            wanted = 2 + min(_BUSIEST, max(1, busy))
+            wanted = 2 + min(_BUSIEST, max(height // 8, busy))
         listed = 2 + len(self.state.items) if self.state.items else _EMPTY_LIST
         room = height - most  # the same for every row of the list: the graphs stand still
         part = room // (2 if devices is None or devices.gpus else 3)  # there processes tell more

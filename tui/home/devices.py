@@ -37,12 +37,14 @@ _ID, _USE, _MEMORY, _BANDWIDTH, _POWER, _TEMPERATURE = 5, 8, 16, 12, 12, 8
 
 
 def head_row(snapshot: Snapshot, running: int, here: str, width: int) -> Line:
-    """The machine in one row: its GPUs, CPU and host memory (without a GPU they stand below),
-    what runs, ``here`` (who, where and when), and what fits of the rest."""
+    """The machine in one row: its GPUs, CPU and host memory (without a GPU the CPU's name; its
+    values stand below), what runs, ``here`` (who, where and when), and what fits of the rest."""
     row = Line(width).add(" gpuwatch ", "brand")
     lost = {alert.device for alert in snapshot.alerts if alert.kind == "lost"}
     names = Counter(clean(gpu.row.name) for gpu in snapshot.gpus if gpu.row.id not in lost)
     text = "  ".join(f"{many} × {name}" if many > 1 else name for name, many in names.items())
+    if snapshot.cpu and not snapshot.gpus:
+        text = snapshot.cpu.title
     of_host = host_texts(snapshot.cpu) if snapshot.cpu and snapshot.gpus else []
     here = f" {here} "
     # A lost GPU may have no name, and must not go where names are cut.
@@ -365,20 +367,21 @@ def _cpu_figures(cpu: DeviceNow, width: int) -> list[Line]:
     moves to the next row."""
     use, load = cpu.value("hw.cpu.utilization"), cpu.value("system.cpu.load_average.1m")
     clock, cores = cpu.value("hw.cpu.frequency"), cpu.attribute("core.logical.count")
-    figures = [("utilization", 7, percent(use), *use_level(use))]
+    figures = [("CPU", 7, percent(use), *use_level(use))]
     figures += [("memory", 15, cpu.memory, *memory_level(cpu.memory_share))]
     if load is not None:
         share = None if cores is None else load / cores
         figures += [("load", 8, f"{load:.2f}", *_level(share, *_LOAD_LEVELS))]
+    if (swap := cpu.value("system.paging.usage")) is not None:
+        size = memory_usage(swap, cpu.attribute("swap.total"))
+        figures += [("swap", 13, size, "", "text")]
+    if clock is not None:
+        figures += [("clock", 8, si(clock, "Hz"), "", "text")]
     shown = [
         (name, f"{_marked(mark, text):<{columns}}", role)
         for name, columns, text, mark, role in figures
     ]
-    titles = [f" {cpu.title}  ", " CPU  "]
-    titles[:0] = [f"{titles[0]}{si(clock, 'Hz')}  "] if clock is not None else []
-    longest = max(len(f"{name} {text}") for name, text, _ in shown)
-    title = longest_fitting(titles, width - longest) or titles[-1]
-    return _packed(shown, Line(width).add(title, "strong"), 2)
+    return _packed(shown, Line(width).to(1), 2)
 
 
 def _figures(gpu: DeviceNow, width: int, rows: int) -> list[Line]:

@@ -79,6 +79,8 @@ _MARK = 5
 """Columns before the first one of the table."""
 _SPACIOUS = 100
 """From so many columns on units are whole, and ages are told."""
+_OF_GPUS = 20
+"""Columns that others have where none is of a GPU."""
 _MOST_REASONS = 6
 
 
@@ -183,9 +185,8 @@ def _columns(processes: Sequence[ProcessNow], width: int) -> list[_Column]:
     empty = {"GPU", "GPU mem", "GPU %", "mem busy"} if not any(map(_gpus, processes)) else set()
     if all(each.memory_share is None for each in processes):
         empty.add("mem busy")
-    shown = [
-        column for column in columns if width >= column.from_width and column.title not in empty
-    ]
+    offered = width + (_OF_GPUS if "GPU" in empty else 0)
+    shown = [each for each in columns if offered >= each.from_width and each.title not in empty]
     room = width - _MARK - sum(abs(column.width) + 1 for column in shown) - 1
     user = _user_width(processes, room)
     return [replace(column, width=-user) if column.text is _user else column for column in shown]

@@ -215,8 +215,11 @@ def test_a_single_gpu_has_large_graphs_with_an_axis(session: Make) -> None:
 def test_without_a_gpu_the_reason_and_the_cpu_stand_there(session: Make) -> None:
     rows = texts(device_rows(machine(session, gpus=0), 80, 23))
     assert rows[0] == " no GPU: runs use the CPU; none was found"
-    assert any("CPU  AMD EPYC" in row and "GHz  utilization • " in row for row in rows)
-    assert any(re.search(r"memory +41.5/128 GiB", row) for row in rows)
+    assert rows[1].startswith(" CPU • ") and rows[1].endswith(" GHz"), "in one row"
+    assert re.search(r"memory +41.5/128 GiB", rows[1])
+    assert texts([head_row(machine(session, gpus=0, file="02"), 0, "", 80)])[0].startswith(
+        " gpuwatch CPU  AMD EPYC"
+    )
     assert any("CPU utilization" in row for row in rows)
 
 
@@ -225,8 +228,9 @@ def on_cpu(snapshot: Snapshot, use: float, load: float) -> Snapshot:
     devices = []
     for each in snapshot.devices:
         if each.row.kind == "cpu":
-            attributes = {**each.row.attributes, "core.logical.count": 2}
+            attributes = {**each.row.attributes, "core.logical.count": 2, "swap.total": 2**32}
             told = {"hw.cpu.utilization": use, "system.cpu.load_average.1m": load}
+            told["system.paging.usage"] = 2.0**30
             read = {name: Reading(value, Method.MEASURED, None, "") for name, value in told.items()}
             row = replace(each.row, name="AMD EPYC", attributes=attributes)
             each = replace(each, row=row, readings={**each.readings, **read})
@@ -244,6 +248,7 @@ def test_a_load_above_the_cores_is_a_warning(
     spans = [span for row in rows for span in row.spans()]
     mark, role = sign
     assert (f"{mark}{load:.2f}", role) in [(text.rstrip(), role) for text, role in spans]
+    assert any("swap 1.00/4.00 GiB" in row for row in texts(rows))
 
 
 def test_no_figure_of_the_cpu_moves_to_another_row_as_it_grows(session: Make) -> None:
@@ -252,7 +257,7 @@ def test_no_figure_of_the_cpu_moves_to_another_row_as_it_grows(session: Make) ->
 
     def named(snapshot: Snapshot, width: int) -> list[list[str]]:
         rows = texts(device_rows(snapshot, width, 12))
-        return [re.findall("utilization|memory|load", row) for row in rows]
+        return [re.findall(" CPU |memory|load|clock", row) for row in rows]
 
     for width in range(40, 121):
         assert named(low, width) == named(high, width)
@@ -261,7 +266,7 @@ def test_no_figure_of_the_cpu_moves_to_another_row_as_it_grows(session: Make) ->
 def test_in_two_rows_without_a_gpu_one_has_the_use_of_the_cpu(session: Make) -> None:
     snapshot = machine(session, gpus=0)
     why, figures = texts(device_rows(snapshot, 40, 2))
-    assert why.startswith(" no GPU") and re.match(r" CPU  utilization [•▲]? ?\d+ %", figures)
+    assert why.startswith(" no GPU") and re.match(r" CPU [•▲]? ?\d+ %", figures)
     assert texts(device_rows(snapshot, 40, 1)) == [figures]
 
 

@@ -98,6 +98,12 @@ def test_the_biggest_gpu_memory_comes_first_and_the_runs_own_are_marked() -> Non
     assert third.startswith(" run  ") and third.endswith("p3") and "50 %" not in third
 
 
+def test_without_a_gpu_a_narrow_table_has_what_each_uses_of_the_host() -> None:
+    heading, line = text_of(now(Processes((row(1),))), 60)
+    assert "CPU %" in heading and "memory" in heading and " 100 " in line and " 1.00G " in line
+    assert "CPU %" not in text_of(now(Processes((row(1),), (gpu(1),))), 60)[0]
+
+
 def test_memory_that_an_ending_process_gave_back_is_unknown_and_not_0() -> None:
     (ended,) = now(Processes((row(1, resident=0),), (gpu(1),)))
     assert ended.resident is None
