@@ -130,8 +130,8 @@ def test_values_that_give_another_change_than_the_verdict_say_theirs(result: Stu
         table, _ = table_of(question.cells, contrasts, question.metric, paired=True)
         text = terminal(replace(result, questions=(replace(question, table=table),)))
         legend = " ".join(text.split())
-        assert "without the effect of the order in a block, which the values " in legend
-        assert ("which the values and what is as measured have" in legend) is there
+        assert "leaves out the effect of the order in a block; values " in legend
+        assert ("values and what is as measured keep it" in legend) is there
         assert ("as measured +" in text) is there
 
 

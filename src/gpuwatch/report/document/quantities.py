@@ -110,13 +110,13 @@ def change_legend(rows: Sequence[ComparisonRow | TableRow], baseline: int) -> li
     ]
     shares = any(row.unit == "1" for row in rows)
     moved = any(isinstance(row, TableRow) and any(row.measured) for row in rows)
-    having = f"values{' and what is as measured' * moved} have"
+    having = f"values{' and what is as measured' * moved} keep it"
     told = []
     if True in changes:
         told = [
             f"changes are means within blocks{', of shares as factors' * shares}, with 95 % "
-            "intervals; of what is judged they are the verdict's: from five blocks on without the "
-            f"effect of the order in a block, which the {having}",
+            "intervals; of what is judged they are the verdict's, which from five blocks on "
+            f"leaves out the effect of the order in a block; {having}",
             "of twenty quantities that do not differ one interval excludes zero by chance",
         ]
     if False in changes:
