@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,7 +15,7 @@ from gpuwatch.analysis.summary.identity import device_names, parameter_text, tra
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.models import JSON, Environment, Workload, mapping
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.label import NONE
 from gpuwatch.session.study.plan import WARM_UP, Part, Plan, PlannedRun, case_label
@@ -22,9 +23,6 @@ from gpuwatch.session.study.study_folder import STUDY_ENDED, NotRun
 
 LONGEST = 60
 """Most characters of a label."""
-
-Runs = dict[tuple[int, int, int], list[PlannedRun]]
-"""Runs by the indices of part, case and environment."""
 
 
 def planned_cases(
@@ -40,7 +38,8 @@ def planned_cases(
     baseline, keeps its group while runs may follow. ``goes_on``: whether more runs may follow.
     """
     by_file = {Path(read.summary.path).name: read for read in reads}
-    runs = _runs(plan)
+    # The runs of a plan share the objects of its parts.
+    runs = grouped(((run.part, id(run.workload), id(run.environment)), run) for run in plan.runs)
     missing = {each.index: each for each in not_run if each.index is not None}
     names = _case_labels(plan)
     cases = []
@@ -51,10 +50,8 @@ def planned_cases(
             groups = []
             why: dict[str, str] = {}
             for place, cell in enumerate(row.cells):
-                mine = runs.get((index, cell.case, cell.environment), [])
-                label = clean(part.environments[cell.environment].label, LONGEST)
-                group = _group(cell.label, label, mine, by_file, missing, goes_on)
-                group = replace(group, setting=cell.setting)
+                mine = runs.get((index, id(cell.workload), id(cell.environment)), [])
+                group = _group(cell, mine, by_file, missing, goes_on)
                 if group.placed or (place == 0 and group.to_come):
                     groups.append(group)
                 elif group.not_run:
@@ -68,7 +65,7 @@ def planned_cases(
                     groups=tuple(groups),
                     margin=part.margin,
                     blocks=blocks,
-                    workload=part.workloads[row.cells[0].case],
+                    workload=row.cells[0].workload,
                     environments=tuple(cell.label for cell in row.cells),
                     why=why,
                     goes_on=goes_on,
@@ -81,11 +78,11 @@ def planned_cases(
 
 @dataclass(frozen=True)
 class _Cell:
-    """The places of a future cell in its part."""
+    """A future cell."""
 
     label: str
-    case: int
-    environment: int
+    workload: Workload
+    environment: Environment
     setting: int
     """As in :class:`Group`."""
 
@@ -108,11 +105,8 @@ def _rows(part: Part, names: Sequence[str], before: str) -> list[_Row]:
     environments = numbered([clean(each.label, LONGEST) for each in part.environments])
     settings = _alike([replace(each, label="") for each in part.environments])
     of_cases = [
-        _Row(
-            name,
-            tuple(_Cell(label, case, at, settings[at]) for at, label in enumerate(environments)),
-        )
-        for case, name in enumerate(names)
+        _Row(name, tuple(map(_Cell, environments, repeat(case), part.environments, settings)))
+        for case, name in zip(part.workloads, names, strict=True)
     ]
     if not part.compares_commands or len(names) < 2:
         return of_cases
@@ -120,11 +114,11 @@ def _rows(part: Part, names: Sequence[str], before: str) -> list[_Row]:
     settings = _alike([replace(each, label=None) for each in part.workloads])
     of_commands = [
         _Row(
-            f"{before}commands in {environment}",
-            tuple(_Cell(label, case, at, settings[case]) for case, label in enumerate(commands)),
+            f"{before}commands in {label}",
+            tuple(map(_Cell, commands, part.workloads, repeat(environment), settings)),
             compares_commands=True,
         )
-        for at, environment in enumerate(environments)
+        for environment, label in zip(part.environments, environments, strict=True)
     ]
     return [*of_commands, *of_cases] if len(environments) > 1 else of_commands
 
@@ -138,8 +132,7 @@ def _alike(items: Sequence[Item]) -> list[int]:
 
 
 def _group(
-    label: str,
-    environment: str,
+    cell: _Cell,
     runs: Sequence[PlannedRun],
     by_file: dict[str, Read],
     missing: dict[int, NotRun],
@@ -151,13 +144,14 @@ def _group(
     judged = [run for run in tried if run.block != WARM_UP]
     later = [run for run in without if run.index not in missing]
     return Group(
-        label=label,
-        environment=environment,
+        label=cell.label,
+        environment=clean(cell.environment.label, LONGEST),
         placed=tuple(Placed(by_file[run.file], run.block) for run in runs if run.file in by_file),
         not_run=tuple(missing[run.index] for run in absent),
         absent=tuple(run.block for run in judged),
         in_part=sum(missing[run.index].in_part for run in judged),
         to_come=tuple(run.block for run in later if goes_on and run.block != WARM_UP),
+        setting=cell.setting,
     )
 
 
@@ -170,31 +164,6 @@ def _blocks(plan: Plan, part: int) -> tuple[int, ...]:
     """The judged blocks of a part, at most as many as the plan has runs."""
     last = max((run.block or 0 for run in plan.runs if run.part == part), default=0)
     return tuple(range(WARM_UP + 1, min(last, len(plan.runs)) + 1))
-
-
-def _runs(plan: Plan) -> Runs:
-    runs: Runs = {}
-    cases = [_places(part.workloads) for part in plan.parts]
-    environments = [_places(part.environments) for part in plan.parts]
-    for run in plan.runs:
-        part = plan.parts[run.part]
-        key = (
-            run.part,
-            _place(run.workload, part.workloads, cases[run.part]),
-            _place(run.environment, part.environments, environments[run.part]),
-        )
-        runs.setdefault(key, []).append(run)
-    return runs
-
-
-def _places(items: Sequence[Item]) -> dict[int, int]:
-    return {id(item): place for place, item in enumerate(items)}
-
-
-def _place(item: Item, items: Sequence[Item], known: dict[int, int]) -> int:
-    """Index of ``item``, by identity if possible: runs of a plan share their part's objects."""
-    place = known.get(id(item))
-    return items.index(item) if place is None else place
 
 
 def _case_labels(plan: Plan) -> list[list[str]]:
