@@ -56,8 +56,8 @@ class ComparisonRow:
     difference is within the errors."""
     ceilings: tuple[Ceiling | None, ...] = ()
     """For a row of shares, the ceiling of each."""
-    at_most: tuple[bool, ...] = ()
-    """For a row with bounds, whether each value is an upper bound."""
+    at_most: bool = False
+    """Whether its bounds are upper ones."""
     errors: tuple[float | None, ...] = ()
     """Largest relative errors of the values, where any is known."""
 
@@ -73,9 +73,9 @@ class ComparisonRow:
 
     def bound(self, at: int) -> str | None:
         """``at most`` or ``at least`` if a value is a bound."""
-        if any(self.at_most[at : at + 1]):
-            return AT_MOST
-        return AT_LEAST if self.methods[at] is Method.BOUND else None
+        if self.methods[at] is not Method.BOUND:
+            return None
+        return AT_MOST if self.at_most else AT_LEAST
 
     def error(self, one: int, other: int) -> float:
         """By how much two values may differ by their errors alone, relative."""
@@ -91,12 +91,15 @@ def row_of(
     unit: str,
     sessions: Sequence[Summary],
     value: Value,
-    method: Method = Method.MEASURED,
+    method: Method | Callable[[Summary], Method] = Method.MEASURED,
 ) -> ComparisonRow:
-    """The row of ``value`` for each session."""
+    """The row of ``value`` for each session, known by ``method``, or by that of the session."""
     values = tuple(value(session) for session in sessions)
-    methods = tuple(Method.UNAVAILABLE if each is None else method for each in values)
-    return ComparisonRow(group, name, unit, values, methods)
+    known = [method if isinstance(method, Method) else method(session) for session in sessions]
+    methods = (
+        Method.UNAVAILABLE if each is None else how for each, how in zip(values, known, strict=True)
+    )
+    return ComparisonRow(group, name, unit, values, tuple(methods))
 
 
 def found_row(
@@ -105,11 +108,14 @@ def found_row(
     unit: str,
     found: Sequence[Any],
     value: Callable[[Any], float | None] = lambda each: each.value,
+    *,
+    at_most: bool = False,
 ) -> ComparisonRow:
-    """The row of what was ``found`` in each session, ``None`` or with its method."""
+    """The row of what was ``found`` in each session, ``None`` or with its method; ``at_most``: a
+    bound is an upper one."""
     values = tuple(None if each is None else value(each) for each in found)
     methods = tuple(Method.UNAVAILABLE if each is None else each.method for each in found)
-    return ComparisonRow(group, name, unit, values, methods)
+    return ComparisonRow(group, name, unit, values, methods, at_most=at_most)
 
 
 def at(where: str) -> Value:
@@ -303,15 +309,14 @@ def _executed(group: str, of: str, sessions: Sequence[Summary]) -> list[Comparis
 
 
 def _times(group: str, sessions: Sequence[Summary], *, per_step: bool) -> list[ComparisonRow]:
-    rows = []
-    for name, key in _PROFILED:
-        row = row_of(group, name, "s", sessions, _profiled(key, per_step=per_step))
-        methods = tuple(
-            session.profile.time_method if session.profile and value is not None else method
-            for method, value, session in zip(row.methods, row.values, sessions, strict=True)
-        )
-        rows.append(replace(row, methods=methods))
-    return rows
+    return [
+        row_of(group, name, "s", sessions, _profiled(key, per_step=per_step), _time_method)
+        for name, key in _PROFILED
+    ]
+
+
+def _time_method(session: Summary) -> Method:
+    return Method.UNAVAILABLE if session.profile is None else session.profile.time_method
 
 
 def efficiency_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
@@ -393,23 +398,21 @@ def _share_row(
     name: str, sessions: Sequence[Summary], shares: Callable[[Efficiency], Sequence[Share]]
 ) -> ComparisonRow:
     """Shares of the first kind of ceiling known to every session that has ceilings."""
-    found = [shares(session.efficiency) for session in sessions]
-    kinds = [{each.ceiling.kind for each in of} for of in found if of]
-    common = set.intersection(*kinds) if kinds else set()
-    kind = next((each for each in CEILINGS if each in common), None)
-    chosen = [next((e for e in of if e.ceiling.kind == kind), None) for of in found]
-    known = [None if each is None else each.ceiling for each in chosen]
+    found = [{each.ceiling.kind: each for each in shares(of.efficiency)} for of in sessions]
+    having = [of_kind for of_kind in found if of_kind]
+    kind = next((k for k in CEILINGS if having and all(k in of_kind for of_kind in having)), None)
     words = {PEAK: "peak at maximum clock", SHEET: "data-sheet peak"}
     words[MEASURED] = "measured copy" if name != "FLOP/s" else "measured product"
     row_name = f"{name}, % of {words[kind]}" if kind else name
-    values = tuple(None if each is None else each.value for each in chosen)
+    chosen = [of_kind.get(kind or "") for of_kind in found]
     measured = name.startswith("memory")
-    methods = tuple(
-        Method.UNAVAILABLE
-        if value is None
-        else session.efficiency.bandwidth.method
-        if measured
-        else Method.COUNTED
-        for value, session in zip(values, sessions, strict=True)
+    methods = (of.efficiency.bandwidth.method if measured else Method.COUNTED for of in sessions)
+    return ComparisonRow(
+        *("efficiency", row_name, "1"),
+        tuple(None if share is None else share.value for share in chosen),
+        tuple(
+            Method.UNAVAILABLE if share is None else method
+            for share, method in zip(chosen, methods, strict=True)
+        ),
+        ceilings=tuple(None if share is None else share.ceiling for share in chosen),
     )
-    return ComparisonRow("efficiency", row_name, "1", values, methods, ceilings=tuple(known))

@@ -139,7 +139,9 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
     errors = tuple(session.efficiency.energy.gpu.error for session in sessions)
     rows += [replace(e, errors=errors) if e.name.startswith(COUNTER) else e for e in totals]
     rows += _metric_rows("maximum", _MAXIMA.split(), sessions, lambda s: s.max, counters=False)
-    rows.append(_peak_memory(sessions))
+    # What the runs' own processes held, unlike the memory in use on their GPUs.
+    held = [session.peak_gpu_memory for session in sessions]
+    rows.append(found_row("maximum", PEAK_MEMORY, "By", held, at_most=True))
     return Comparison(
         sessions=tuple(sessions),
         baseline=baseline(sessions),
@@ -162,14 +164,12 @@ def _rows(
     table: Iterable[tuple[str, str, str, str, Method]], sessions: Sequence[Summary]
 ) -> Iterator[ComparisonRow]:
     for group, name, unit, where, method in table:
-        row = row_of(group, name, unit, sessions, at(where), method)
-        if where in ("timing.user_seconds", "timing.sys_seconds"):
-            methods = (
-                Method.BOUND if session.timing.cpu_is_bound and how is method else how
-                for session, how in zip(sessions, row.methods, strict=True)
-            )
-            row = replace(row, methods=tuple(methods))
-        yield row
+        how = _cpu_time_method if name.startswith("CPU time") else method
+        yield row_of(group, name, unit, sessions, at(where), how)
+
+
+def _cpu_time_method(session: Summary) -> Method:
+    return Method.BOUND if session.timing.cpu_is_bound else Method.MEASURED
 
 
 def _phase(name: str) -> Value:
@@ -207,31 +207,12 @@ def _metric_rows(
             for gpu in gpus:
                 of_gpu = [{each.id: each for each in used_gpus(session)} for session in sessions]
                 found = [each[gpu].metrics.get(name) if gpu in each else None for each in of_gpu]
-                rows.append(_statistic_row(group, f"{name} {gpu}", metric.unit, found, value))
+                named = f"{name} {gpu}"
+                rows.append(found_row(group, named, metric.unit, found, value, at_most=True))
             continue
         found = [session.metrics[name] for session in sessions]
-        rows.append(_statistic_row(group, name, metric.unit, found, value))
+        rows.append(found_row(group, name, metric.unit, found, value, at_most=True))
     return rows
-
-
-def _peak_memory(sessions: Sequence[Summary]) -> ComparisonRow:
-    """What the runs' own processes held, unlike the memory in use on their GPUs."""
-    found = [session.peak_gpu_memory for session in sessions]
-    at_most = tuple(each.method is Method.BOUND for each in found)
-    row = row_of("maximum", PEAK_MEMORY, "By", sessions, at("peak_gpu_memory.value"))
-    methods = tuple(each.method for each in found)
-    return replace(row, methods=methods, at_most=at_most)
-
-
-def _statistic_row(
-    group: str,
-    name: str,
-    unit: str,
-    statistics: Sequence[Statistic | None],
-    value: Callable[[Statistic], float | None],
-) -> ComparisonRow:
-    row = found_row(group, name, unit, statistics, value)
-    return replace(row, at_most=tuple(method is Method.BOUND for method in row.methods))
 
 
 def environment_facts(environment: Mapping[str, JSON]) -> dict[str, JSON]:
