@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import starmap
 
 import numpy as np
 
@@ -205,9 +206,11 @@ def _pairs(case: Case, baseline: _Side, other: _Side) -> int:
     return len(_shared(case, baseline, other))
 
 
-def _shared(case: Case, baseline: _Side, other: _Side) -> list[int]:
-    """The judged blocks in which both have a value."""
-    return [block for block in case.blocks or () if _in_both(baseline, other, block)]
+def _shared(case: Case, baseline: _Side, other: _Side) -> dict[int, tuple[Run, Run]]:
+    """The two runs of each judged block in which both have a value."""
+    first, second = baseline.by_block, other.by_block
+    blocks = [block for block in case.blocks or () if block in first and block in second]
+    return {block: (first[block], second[block]) for block in blocks}
 
 
 def _judged(
@@ -222,39 +225,21 @@ def _judged(
             base, *more = [[_log_total(run) for run in valued(side.cell)] for side in sides]
             totals = (base, more)
         return unpaired(first, rest, case.margin, totals=totals)
-    pairs = [
-        [
-            (baseline.by_block[block], other.by_block[block])
-            for block in _shared(case, baseline, other)
-        ]
-        for other in others
-    ]
+    pairs = [_shared(case, baseline, other).values() for other in others]
     return paired(
-        [[_log(second) - _log(first) for first, second in each] for each in pairs],
+        [list(starmap(_log_ratio, each)) for each in pairs],
         case.margin,
-        totals=[
-            [_log_total(second) - _log_total(first) for first, second in each] for each in pairs
-        ]
-        if both
-        else (),
-        places=[[float(_apart(places, first, second)) for first, second in each] for each in pairs],
+        totals=[list(starmap(_log_ratio_of_totals, each)) for each in pairs] if both else (),
+        places=[[float(_apart(places, *pair)) for pair in each] for each in pairs],
     )
 
 
-def _ratios(
-    blocks: Sequence[int], baseline: _Side, other: _Side, log: Callable[[Run], float]
-) -> tuple[float | None, ...]:
-    """Other over baseline by block; ``None`` where either has no value."""
-    return tuple(
-        math.exp(log(other.by_block[block]) - log(baseline.by_block[block]))
-        if _in_both(baseline, other, block)
-        else None
-        for block in blocks
-    )
+def _log_ratio(first: Run, second: Run) -> float:
+    return math.log(second.value or math.nan) - math.log(first.value or math.nan)
 
 
-def _log(run: Run) -> float:
-    return math.log(run.value or math.nan)
+def _log_ratio_of_totals(first: Run, second: Run) -> float:
+    return _log_total(second) - _log_total(first)
 
 
 def _log_total(run: Run) -> float:
@@ -274,10 +259,6 @@ def _places(sides: Sequence[_Side]) -> dict[str, int]:
 def _apart(places: Mapping[str, int], first: Run, second: Run) -> int:
     """By how many places the second ran after the first."""
     return places[second.session.path] - places[first.session.path]
-
-
-def _in_both(one: _Side, other: _Side, block: int) -> bool:
-    return block in one.by_block and block in other.by_block
 
 
 def _lost(one: _Side, other: _Side) -> int:
@@ -336,18 +317,18 @@ def _contrast(
     )
     chosen = known and (case.workload is not None or case.compares_commands)
     blocks = case.blocks if case.blocks and verdict.kind is not Kind.INVALID else ()
+    shared = _shared(case, baseline, other)
+    pairs = [shared.get(block) for block in blocks]
     return Contrast(
         baseline=base,
         other=at,
         verdict=verdict,
-        ratios=_ratios(blocks, baseline, other, _log),
-        total_ratios=_ratios(blocks if verdict.total else (), baseline, other, _log_total),
-        places=tuple(
-            _apart(places, baseline.by_block[block], other.by_block[block])
-            if _in_both(baseline, other, block)
-            else None
-            for block in blocks
+        ratios=tuple(pair and math.exp(_log_ratio(*pair)) for pair in pairs),
+        total_ratios=tuple(
+            pair and math.exp(_log_ratio_of_totals(*pair))
+            for pair in (pairs if verdict.total else ())
         ),
+        places=tuple(pair and _apart(places, *pair) for pair in pairs),
         explanation=explanation,
         sentence=sentence(
             _named(baseline),
