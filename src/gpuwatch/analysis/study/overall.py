@@ -25,7 +25,6 @@ from gpuwatch.analysis.statistics.power import DetectableChange, resolves
 from gpuwatch.analysis.study.sweep import sweep_of
 from gpuwatch.analysis.summary.identity import parameter_text
 from gpuwatch.core import units
-from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.plan import Plan
@@ -130,82 +129,69 @@ def overalls(questions: Sequence[Question], plan: Plan | None) -> Iterator[Overa
             of.append((each, question.metric))
     several = plan is not None and len(plan.parts) > 1
     for (part, first), others in parts.items():
-        means = {other: mean for other, of in others.items() if (mean := _mean_over(of))}
-        if not means:
+        kept = {other: left for other, of in others.items() if len(left := _comparable(of)) > 1}
+        if not kept:
             continue
+        known = [_in_all_cases(left) for left in kept.values()]
         verdicts = paired(
-            [mean.blocks for mean in means.values()],
-            next(iter(means.values())).margin,
-            places=[mean.places for mean in means.values()],
+            [[value for value, _ in blocks] for blocks in known],
+            next(iter(kept.values()))[0].verdict.margin,
+            places=[[place for _, place in blocks] for blocks in known],
         )
         of_part = clean(plan.parts[part].name, _LONGEST) if several and plan else ""
         where = f"{of_part}: " if of_part else ""
-        for (other, mean), verdict in zip(means.items(), verdicts, strict=True):
+        for (other, left), blocks, verdict in zip(kept.items(), known, verdicts, strict=True):
             change = verdict.change
             if change is None:
                 continue
+            every = others[other]
+            cases = f"{len(left)} of {len(every)}" if len(left) < len(every) else f"{len(left)}"
+            most = max(len(one.ratios) - one.ratios.count(None) for one in left)
+            shared = f"{len(blocks)} of {most} blocks" if len(blocks) < most else f"{most} blocks"
+            names = " or ".join(dict.fromkeys(metric for _, metric in every))
+            metric = TIME_PER_STEP if _paid(left) else names
             level = "" if change.level == 1 - ALPHA else f", {change.level * 100:.3g} % interval"
             few = f", a verdict needs {FEWEST}" if verdict.pairs < FEWEST else ""
             yield Overall(
                 environment=other,
                 baseline=first,
                 change=change,
-                cases=mean.cases,
-                sentence=f"{where}{other} against {first} over {mean.of_cases} cases: "
-                f"{verdict.kind.word}, {mean.metric} {change_text(change)}, geometric mean of "
-                f"{mean.of_blocks}{level}{few}.",
+                cases=len(left),
+                sentence=f"{where}{other} against {first} over {cases} cases: "
+                f"{verdict.kind.word}, {metric} {change_text(change)}, geometric mean of "
+                f"{shared}{level}{few}.",
                 kind=verdict.kind,
-                metric=mean.metric,
+                metric=metric,
             )
 
 
-@dataclass(frozen=True)
-class _MeanOverCases:
-    """One environment against the baseline in the blocks that all its cases have."""
-
-    metric: str
-    cases: int
-    of_cases: str
-    """``2``, or ``2 of 3``."""
-    of_blocks: str
-    blocks: list[float]
-    """Of each the mean log-ratio of the cases."""
-    places: list[float]
-    """Of each the mean of the places between the two."""
-    margin: float
-
-
-def _mean_over(of: Sequence[tuple[Contrast, str]]) -> _MeanOverCases | None:
-    """``of``: the contrast of each case and its metric; ``None`` where under two are judged."""
-    kept = [
+def _comparable(of: Sequence[tuple[Contrast, str]]) -> list[Contrast]:
+    """Those of the cases, each with its metric, that are judged in blocks."""
+    return [
         each
         for each, _ in of
         if each.ratios and each.verdict.kind is not Kind.INVALID and not each.verdict.lacking
     ]
-    if len(kept) < 2:
-        return None
-    paid = all(each.total_ratios for each in kept)
-    of_blocks = zip(*(each.total_ratios if paid else each.ratios for each in kept), strict=False)
-    places = zip(*(each.places for each in kept), strict=False)
-    known = [
+
+
+def _paid(of: Sequence[Contrast]) -> bool:
+    """Whether the time of all steps is known of every case."""
+    return all(each.total_ratios for each in of)
+
+
+def _in_all_cases(of: Sequence[Contrast]) -> list[tuple[float, float]]:
+    """The mean over the cases of the log-ratio, and of the places between the two, in each block
+    that all of them have."""
+    ratios = zip(*(each.total_ratios if _paid(of) else each.ratios for each in of), strict=False)
+    places = zip(*(each.places for each in of), strict=False)
+    return [
         (
-            statistics.fmean(math.log(ratio) for ratio in ratios if ratio is not None),
+            statistics.fmean(math.log(ratio) for ratio in in_block if ratio is not None),
             statistics.fmean(place for place in at if place is not None),
         )
-        for ratios, at in zip(of_blocks, places, strict=True)
-        if None not in ratios
+        for in_block, at in zip(ratios, places, strict=True)
+        if None not in in_block
     ]
-    most = max(len(each.ratios) - each.ratios.count(None) for each in kept)
-    metric = " or ".join(dict.fromkeys(metric for _, metric in of))
-    return _MeanOverCases(
-        metric=TIME_PER_STEP if paid else metric,
-        cases=len(kept),
-        of_cases=f"{len(kept)} of {len(of)}" if len(kept) < len(of) else f"{len(kept)}",
-        of_blocks=f"{len(known)} of {most} blocks" if len(known) < most else f"{most} blocks",
-        blocks=[value for value, _ in known],
-        places=[place for _, place in known],
-        margin=kept[0].verdict.margin,
-    )
 
 
 def noise_floors(questions: CaseQuestions) -> Iterator[NoiseFloor]:
