@@ -9,12 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from gpuwatch.analysis.measured_value import MeasuredValue, divided, unknown
-from gpuwatch.analysis.samples.channels import (
-    FULL,
-    Samples,
-    arrays,
-    integral,
-)
+from gpuwatch.analysis.samples.channels import FULL, Samples, arrays, integral
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, unavailable
 from gpuwatch.core import units
@@ -129,75 +124,71 @@ def gpu_energy(
         return unknown("J", f"the window is {length}: energy needs at least a second")
     if not gpus:
         return unknown("J", missing or "the run used no GPU")
-    counter = _total(_BY_COUNTER, samples, gpus, window)
+    counter = _total(COUNTER, _counted, samples, gpus, window)
     if counter.value is not None and counter.error <= _ROUGH:
-        return _figure(counter)
-    power = _total(_BY_POWER, samples, gpus, window)
+        return _figure(_BY_COUNTER, counter)
+    power = _total(POWER, _integrated, samples, gpus, window)
     if counter.value is not None and (power.value is None or counter.error <= power.error):
-        return _figure(counter)
+        return _figure(_BY_COUNTER, counter)
     if power.value is None:
-        return unknown("J", f"{counter.name}: {counter.why}; {power.name}: {power.why}")
+        return unknown("J", f"{_BY_COUNTER}: {counter.why}; {_BY_POWER}: {power.why}")
     why = counter.why if counter.value is None else f"only ±{units.percent(counter.error)}"
-    return _figure(power, f"; {counter.name}: {why}")
+    return _figure(_BY_POWER, power, f"; {_BY_COUNTER}: {why}")
 
 
-@dataclass(frozen=True)
-class _Way:
-    """A way to the energy of one GPU."""
-
-    name: str
-    metric: str
-    joules: Callable[[Sequence[tuple[int, float]], Window], tuple[float | None, float, str]]
-    """Joules, their relative error, and where it comes from; or ``None``, 0 and the reason."""
+_BY_COUNTER, _BY_POWER = "energy counter", "integral of power over time"
 
 
 @dataclass(frozen=True)
 class _Found:
     """What one way says of one GPU, or of several together."""
 
-    name: str
     value: float | None
-    source: str
     error: float
     why: str
     """Where the error comes from; where ``value`` is unknown, the reason."""
+    source: str = ""
 
 
-def _total(way: _Way, samples: Sequence[Samples], gpus: Sequence[str], window: Window) -> _Found:
-    found = [_of_gpu(way, samples, gpu, window) for gpu in gpus]
+_Way = Callable[[Sequence[tuple[int, float]], Window], _Found]
+"""A way to the energy of one GPU, from the samples of a metric."""
+
+
+def _total(
+    metric: str, way: _Way, samples: Sequence[Samples], gpus: Sequence[str], window: Window
+) -> _Found:
+    series = {each.channel.device: each for each in samples if each.channel.metric == metric}
+    found = [_of_gpu(way, series.get(gpu), window) for gpu in gpus]
     lacking = {gpu: each.why for gpu, each in zip(gpus, found, strict=True) if each.value is None}
     if len(gpus) == 1:
         return found[0]
     if lacking:
-        why = ", ".join(f"{gpu} {reason}" for gpu, reason in lacking.items())
-        return _Found(way.name, None, "", 0.0, why)
+        return _unknown(", ".join(f"{gpu} {reason}" for gpu, reason in lacking.items()))
     source = "; ".join(dict.fromkeys(each.source for each in found))
     worst = max(found, key=lambda each: each.error)
     total = sum(each.value or 0.0 for each in found)
     return replace(worst, value=total, source=f"{source}, sum over {len(gpus)} GPUs")
 
 
-def _of_gpu(way: _Way, samples: Sequence[Samples], gpu: str, window: Window) -> _Found:
-    of_gpu = (
-        each for each in samples if (each.channel.device, each.channel.metric) == (gpu, way.metric)
-    )
-    series = next(of_gpu, None)
+def _of_gpu(way: _Way, series: Samples | None, window: Window) -> _Found:
     if series is None:
-        return _Found(way.name, None, "", 0.0, "not sampled")
-    joules, error, why = way.joules(series.values, window)
-    if joules is None:
-        return _Found(way.name, None, "", 0.0, series.channel.reason or why)
-    return _Found(way.name, joules, series.channel.source, error, why)
+        return _unknown("not sampled")
+    found = way(series.values, window)
+    if found.value is None:
+        return _unknown(series.channel.reason or found.why)
+    return replace(found, source=series.channel.source)
 
 
-def _figure(found: _Found, behind: str = "") -> MeasuredValue:
-    source = f"{found.name} ({found.source}), ±{units.percent(found.error)}: {found.why}"
+def _unknown(why: str) -> _Found:
+    return _Found(None, 0.0, why)
+
+
+def _figure(way: str, found: _Found, behind: str = "") -> MeasuredValue:
+    source = f"{way} ({found.source}), ±{units.percent(found.error)}: {found.why}"
     return MeasuredValue(found.value, "J", Method.MEASURED, source + behind, error=found.error)
 
 
-def _counted(
-    values: Sequence[tuple[int, float]], window: Window
-) -> tuple[float | None, float, str]:
+def _counted(values: Sequence[tuple[int, float]], window: Window) -> _Found:
     """From the first reading in the window to the last, scaled to all of it.
 
     Readings outside are not used: before and after the timed steps the load is another. A value
@@ -211,32 +202,31 @@ def _counted(
     at = np.flatnonzero(inside & np.concatenate([[True], np.diff(counts) != 0])[: t.size])
     length = window.end - window.start
     if (np.diff(counts[known]) < 0).any():
-        return None, 0.0, "was reset"
+        return _unknown("was reset")
     if known.size > 1 and counts[known[0]] == counts[known[-1]]:
-        return None, 0.0, f"did not move in {_length(window)}"
+        return _unknown(f"did not move in {_length(window)}")
     span = int(t[at[-1]] - t[at[0]]) if at.size > 2 else 0
     if span < _LEAST_SPAN * length:
-        return None, 0.0, f"too few readings in {_length(window)}"
+        return _unknown(f"too few readings in {_length(window)}")
     rise, apart = np.diff(counts[at]), np.diff(t[at])
     ends = at[[0, -1]]
     late = np.max(t[ends] - t[np.maximum(ends - 1, 0)]) if at.size < known.size else 0
     dated, total = _UPDATE_NS + float(late), float(rise.sum())
     varied = np.max(np.abs(rise / apart * span / total - 1) - dated / apart)
     error = (2 * dated + (length - span) * max(0.0, float(varied))) / length
-    return total * length / span, error, f"dated to {dated / 1e9:.2g} s of {_length(window)}"
+    why = f"dated to {dated / 1e9:.2g} s of {_length(window)}"
+    return _Found(total * length / span, error, why)
 
 
-def _integrated(
-    values: Sequence[tuple[int, float]], window: Window
-) -> tuple[float | None, float, str]:
+def _integrated(values: Sequence[tuple[int, float]], window: Window) -> _Found:
     """The integral of power. The error is :data:`_ERRORS` standard errors of the mean of the
     samples, and what the one that begins before the window may be off."""
     part = integral(values, window)
     if part.coverage < FULL:
-        return None, 0.0, _covers(part.coverage)
+        return _unknown(_covers(part.coverage))
     joules = part.total / part.coverage
     if joules <= 0:
-        return None, 0.0, f"was 0 in {_length(window)}"
+        return _unknown(f"was 0 in {_length(window)}")
     t, power = arrays(values)
     inside = (t >= window.start) & (t <= window.end)
     edge = int(np.argmax(inside))
@@ -244,14 +234,10 @@ def _integrated(
     each = power[inside]
     if each.size < 2:
         few = units.counted(each.size, "sample lies", "samples lie")
-        return None, 0.0, f"only {few} within {_length(window)}"
+        return _unknown(f"only {few} within {_length(window)}")
     off = _ERRORS * float(each.std(ddof=1)) / math.sqrt(each.size) * window.seconds
     off += (int(t[edge]) - window.start) / 1e9 * abs(float(power[edge] - each.mean()))
-    return joules, off / joules, f"by the scatter of {each.size} samples"
-
-
-_BY_COUNTER = _Way("energy counter", COUNTER, _counted)
-_BY_POWER = _Way("integral of power over time", POWER, _integrated)
+    return _Found(joules, off / joules, f"by the scatter of {each.size} samples")
 
 
 def _cpu(samples: Sequence[Samples], window: Window) -> MeasuredValue:
@@ -261,7 +247,7 @@ def _cpu(samples: Sequence[Samples], window: Window) -> MeasuredValue:
     part = integral(series.values, window)
     if part.coverage < FULL:
         return unknown("J", series.channel.reason or _covers(part.coverage))
-    source = f"integral of power over time ({series.channel.source})"
+    source = f"{_BY_POWER} ({series.channel.source})"
     return MeasuredValue(part.total / part.coverage, "J", Method.MEASURED, source)
 
 
