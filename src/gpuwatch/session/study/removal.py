@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 from gpuwatch.core.errors import StorageError
@@ -21,6 +21,7 @@ from gpuwatch.session.study.study_folder import (
     SUMMARY_JSON,
     SUMMARY_MARKDOWN,
     held,
+    opened,
 )
 
 OF_A_STUDY = frozenset(
@@ -112,7 +113,7 @@ def remove(what: Removal) -> None:
         StorageError: something cannot be removed; files removed before that are gone.
     """
     try:
-        with held(what.folder), _opened(what.folder) as fd:
+        with held(what.folder), opened(what.folder, os.O_NOFOLLOW) as fd:
             # The plan last: without it the rest would not count as gpuwatch's.
             for name in sorted(what.files, key=lambda name: name == PLAN):
                 with contextlib.suppress(FileNotFoundError):
@@ -127,12 +128,3 @@ def remove(what: Removal) -> None:
     elif what.ours and not what.kept:
         with contextlib.suppress(OSError):  # somebody just put a file there
             what.folder.rmdir()
-
-
-@contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[int]:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        yield fd
-    finally:
-        os.close(fd)

@@ -91,12 +91,18 @@ def _text(plan: Plan) -> str:
 
 def _flush(folder: Path) -> None:
     """Flush the file names in ``folder`` to the disk, if the file system supports it."""
-    with contextlib.suppress(OSError):
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+    with contextlib.suppress(OSError), opened(folder) as fd:
+        os.fsync(fd)
+
+
+@contextlib.contextmanager
+def opened(folder: Path, flags: int = 0) -> Iterator[int]:
+    """A descriptor of a folder; ``flags``: more than it always has, such as ``O_NOFOLLOW``."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | flags)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def note(folder: Path, problems: Mapping[int, Sequence[Problem]]) -> None:
@@ -192,8 +198,7 @@ def held(folder: Path) -> Iterator[None]:
     Raises:
         UsageError: the study has another recorder.
     """
-    fd, plan = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), -1
-    try:
+    with opened(folder) as fd, contextlib.ExitStack() as rest:
         deadline = time.monotonic() + _A_LOOK
         while not paths.locked(fd, fcntl.LOCK_EX):
             if time.monotonic() > deadline:
@@ -204,26 +209,20 @@ def held(folder: Path) -> Iterator[None]:
             time.sleep(_A_LOOK / 10)
         with contextlib.suppress(OSError):  # by which :func:`holder` recognises a recorder
             plan = os.open(folder / PLAN, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+            rest.callback(os.close, plan)
         with contextlib.suppress(OSError):  # left by killed recorders
             for unfinished in folder.glob(f".{PLAN}.*"):
                 unfinished.unlink()
         yield
-    finally:
-        os.close(fd)
-        if plan >= 0:
-            os.close(plan)
 
 
 def is_held(folder: Path) -> bool:
     """Whether the study has a recorder; ``False`` also on file systems without locks."""
     try:
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        with opened(folder) as fd:
+            return not paths.locked(fd, fcntl.LOCK_SH)
     except OSError:
         return False
-    try:
-        return not paths.locked(fd, fcntl.LOCK_SH)
-    finally:
-        os.close(fd)
 
 
 _LOOKS = 20
