@@ -194,11 +194,11 @@ def paired(
         ValueError: a value is not finite, or the margin is not above 0.
     """
     where = places or [[0.0] * len(values) for values in log_ratios]
-    first = [_paired(*each) for each in zip(log_ratios, where, strict=True)]
-    if not totals:
-        return _verdicts([(each,) for each in first], margin)
-    second = [_paired(*each) for each in zip(totals, where, strict=True)]
-    return _verdicts(list(zip(first, second, strict=True)), margin)
+    samples = [
+        [_paired(*each) for each in zip(values, where, strict=True)]
+        for values in ((log_ratios, totals) if totals else (log_ratios,))
+    ]
+    return _verdicts(list(zip(*samples, strict=True)), margin)
 
 
 def unpaired(
@@ -215,11 +215,9 @@ def unpaired(
     Raises:
         ValueError: a value is not finite, or the margin is not above 0.
     """
-    first = [_unpaired(baseline, values) for values in others]
-    if totals is None:
-        return _verdicts([(each,) for each in first], margin)
-    second = [_unpaired(totals[0], values) for values in totals[1]]
-    return _verdicts(list(zip(first, second, strict=True)), margin)
+    sides = [(baseline, others)] if totals is None else [(baseline, others), totals]
+    samples = [[_unpaired(first, second) for second in rest] for first, rest in sides]
+    return _verdicts(list(zip(*samples, strict=True)), margin)
 
 
 def invalid(reasons: Sequence[str], margin: float, paired: bool, pairs: int) -> Verdict:
