@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 from gpuwatch.analysis.comparison.cells import ended_as_asked
 from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.summary.missing import with_counts
 from gpuwatch.core.units import counted
 from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.plan import Plan
@@ -40,7 +42,7 @@ def _which(of: Sequence[NotRun], plan: Plan | None) -> str:
     verb = f"{one} fetched in part" if of[0].in_part else "did not run"
     all_planned = () if plan is None else planned(plan.runs)
     if plan is None or len(runs) < len(of) or all(all_planned.count(e) == 1 for e in labels):
-        return f"{_counted(labels)} {verb}"
+        return f"{with_counts(labels)} {verb}"
     judged = all(run.block != 0 for run in runs)
     all_runs = [
         run
@@ -55,23 +57,13 @@ def _which(of: Sequence[NotRun], plan: Plan | None) -> str:
     return f"{named}{count}{f' ({_blocks(blocks)})' if blocks else ''}"
 
 
-def _counted(labels: Counter[str]) -> str:
-    """``bare (3 runs), docker``."""
-    return ", ".join(
-        f"{label} ({count} runs)" if count > 1 else label for label, count in labels.items()
-    )
-
-
 def _blocks(blocks: Sequence[int]) -> str:
     """``warm-up, blocks 3 to 5, 7``."""
     names = ["warm-up"] if blocks[0] == 0 else []
     judged = [block for block in blocks if block]
-    spans: list[list[int]] = []
-    for block in judged:
-        if spans and spans[-1][-1] == block - 1:
-            spans[-1].append(block)
-        else:
-            spans.append([block])
+    # Numbers in a row are as far from their places.
+    rows = groupby(enumerate(judged), lambda each: each[1] - each[0])
+    spans = [[block for _, block in row] for _, row in rows]
     ranges = [str(span[0]) if len(span) == 1 else f"{span[0]} to {span[-1]}" for span in spans]
     if ranges:
         names.append(f"block{'' if len(judged) == 1 else 's'} {', '.join(ranges)}")

@@ -11,6 +11,7 @@ from gpuwatch.analysis.explain.explain import THROTTLING
 from gpuwatch.analysis.hardware.crosscheck import CLOCKS
 from gpuwatch.analysis.results import Question, StudyResult
 from gpuwatch.analysis.summary.load import load_notes
+from gpuwatch.analysis.summary.missing import with_counts
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.session.study.plan import WARM_UP, Plan
 
@@ -70,10 +71,7 @@ def run_notes(result: StudyResult) -> list[str]:
     return [
         note
         if alone or labels.total() == len(result.sessions)
-        else ", ".join(
-            label if count == 1 else f"{label} ({count} runs)" for label, count in labels.items()
-        )
-        + f": {note}"
+        else f"{with_counts(labels)}: {note}"
         for note, labels in seen.items()
     ]
 

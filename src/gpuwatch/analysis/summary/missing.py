@@ -35,9 +35,14 @@ def missing(sessions: Sequence[Summary]) -> dict[str, list[str]]:
     for reason, names in reasons.items():
         some = len(affected[reason]) < len({session.id for session in sessions})
         labels = Counter(key.rpartition(" ")[0] for key in affected[reason])
-        of = ", ".join(f"{e} ({n} runs)" if n > 1 else e for e, n in labels.items())
-        quantities[f"{reason} ({of})" if some else reason] = _together(list(names))
+        of = f" ({with_counts(labels)})" if some else ""
+        quantities[f"{reason}{of}"] = _together(list(names))
     return quantities
+
+
+def with_counts(labels: Counter[str]) -> str:
+    """``bare (3 runs), docker``."""
+    return ", ".join(f"{each} ({n} runs)" if n > 1 else each for each, n in labels.items())
 
 
 def missing_notes(sessions: Sequence[Summary]) -> list[str]:
