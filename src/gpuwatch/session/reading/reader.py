@@ -32,7 +32,7 @@ from gpuwatch.session.reading.parsed import (
 from gpuwatch.session.reading.processes import gpu_process, presences, processes_at
 from gpuwatch.session.reading.samples import LATEST, Samples, Times, newest, pieces
 from gpuwatch.session.reading.status import Status, status, writer_alive
-from gpuwatch.session.reading.step_lines import StepLines
+from gpuwatch.session.reading.step_lines import ONE_BY_ONE, StepLines
 from gpuwatch.session.reading.validation import Validated, floats, in_order, whole
 from gpuwatch.session.rows import (
     ChannelRow,
@@ -269,14 +269,8 @@ class SessionReader(Validated):
 
     def steps(self, after: int = -1, limit: int = CHUNK) -> list[StepRow]:
         """Step lines with ``n > after`` in order; fewer than ``limit`` if they are long."""
-        rows = self._rows(
-            f"SELECT n, t, step, count, {WARMUP}, samples, seconds, loss, acc1, "  # noqa: S608
-            "acc5, phases, partial, flop, bytes FROM step WHERE n > ? AND n <= ? "
-            "ORDER BY n LIMIT ?",
-            (after, self._end("step"), limit),
-            cut=True,
-            most_bytes=limits.OF_LINES,
-        )
+        values = (after, self._end("step"), limit)
+        rows = self._rows(ONE_BY_ONE, values, cut=True, most_bytes=limits.OF_LINES)
         in_order((row[0] for row in rows), after)
         return [step_of(row) for row in rows]
 

@@ -19,7 +19,7 @@ _CHUNK = 5_000
 _LINES = 20_000
 """Lines at once that become buckets, so that no statement holds the writer up for long."""
 
-_ONE_BY_ONE = (
+ONE_BY_ONE = (
     f"SELECT n, t, step, count, {WARMUP}, samples, seconds, loss, acc1, acc5, phases, partial, "  # noqa: S608
     "flop, bytes FROM step WHERE n > ? AND n <= ? ORDER BY n LIMIT ?"
 )
@@ -59,7 +59,7 @@ class StepLines:
 
     def one_by_one(self, after: int, upto: int) -> Iterator[StepRow]:
         """The lines with ``after < n <= upto``."""
-        while not self._is_over and (rows := self._some(_ONE_BY_ONE, after, upto, _CHUNK)):
+        while not self._is_over and (rows := self._some(ONE_BY_ONE, after, upto, _CHUNK)):
             for row in rows:
                 self._lines_left -= 1
                 self._bytes_left -= bytes_of(row[6:12])
