@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gpuwatch.core import paths
 from gpuwatch.core.errors import StorageError
+from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.output import write_text
 from gpuwatch.session.study.label import NONE, Label, from_elsewhere
 
@@ -111,16 +112,13 @@ def _read(path: Path) -> dict[str, Label]:
         return {}
     if len(content) > LARGEST:
         raise ValueError("it is too large")
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise ValueError("it does not hold labels") from error
-    if not isinstance(document, dict) or document.get("kind") != KIND:
-        raise ValueError("it does not hold labels")
-    if document.get("schema") != SCHEMA:
+    document: Mapping[str, JSON] = {}
+    with contextlib.suppress(ValueError, RecursionError):
+        document = mapping(json.loads(content))
+    ours, listed = document.get("kind") == KIND, document.get("labels")
+    if ours and document.get("schema") != SCHEMA:
         raise ValueError("it was written by another version")
-    listed = document.get("labels")
-    if not isinstance(listed, dict):
+    if not ours or not isinstance(listed, dict):
         raise ValueError("it does not hold labels")
     return {
         key: from_elsewhere(value)
