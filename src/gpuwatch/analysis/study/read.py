@@ -18,6 +18,7 @@ from gpuwatch.analysis.samples.steady_state import Steady, series_of, steady_ser
 from gpuwatch.analysis.samples.step_lines import ends_told
 from gpuwatch.analysis.study.study import study_result
 from gpuwatch.analysis.summary.summary import summarise_from
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.text import clean, to_paste
 from gpuwatch.core.units import counted
@@ -227,10 +228,7 @@ def _keeps_commands_apart(plan: Plan) -> bool:
 def _margins(paths: Iterable[Path]) -> list[float]:
     """Margins of the planned parts that contain ``paths``, the smallest first."""
     margins = set()
-    by_folder: dict[Path, set[str]] = {}
-    for path in paths:
-        by_folder.setdefault(path.parent, set()).add(path.name)
-    for folder, names in by_folder.items():
+    for folder, names in grouped((path.parent, path.name) for path in paths).items():
         plan = plans.read(folder)
         if plan is not None:
             margins |= {plan.parts[run.part].margin for run in plan.runs if run.file in names}

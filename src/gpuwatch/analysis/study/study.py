@@ -173,12 +173,8 @@ def _notes(
         of = "session" if single else "environment"
         yield f"of one {of} alone, so not compared: {these}"
     cells = [cell for question in compared for cell in question.cells]
-    if cells and all(len(cell.runs) == 1 for cell in cells) and plan_has_no_blocks(plan):
+    unpaired = plan is None or all(part.blocks is None for part in plan.parts)
+    if cells and all(len(cell.runs) == 1 for cell in cells) and unpaired:
         yield ONE_RUN_EACH
     if plan is not None and any(run.block is not None for run in plan.runs):
         yield design(plan)
-
-
-def plan_has_no_blocks(plan: Plan | None) -> bool:
-    """Whether the runs of a study are unpaired."""
-    return plan is None or all(part.blocks is None for part in plan.parts)
