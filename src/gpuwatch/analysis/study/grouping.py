@@ -296,38 +296,40 @@ def _text(*values: JSON) -> str:
 
 def _groups(case: list[list[Read]], *, by_command: bool = False) -> tuple[Group, ...]:
     """The groups of a case; ``by_command``: called by their commands, else by environment."""
-    firsts = [group[0].summary for group in case]
-    given = [group[0].summary.given if len(group) == 1 else NONE for group in case]
-    settings = _differing(firsts)
-    environments = [clean(session.environment.get("label"), LONGEST) for session in firsts]
-    called = [
-        clean(session.workload.get("label") or command_of(session.workload), LONGEST)
-        for session in firsts
+    settings = _differing([group[0].summary for group in case])
+    candidates = [
+        _names_of_group(group, setting, by_command=by_command)
+        for group, setting in zip(case, settings, strict=True)
     ]
-    names = labels(
-        [
-            (
-                name.heading(work if by_command else environment),
-                setting,
-                environment,
-                clean(" + ".join(sorted(device_names(session))) or "CPU", LONGEST),
-                clean(Path(session.path).parent.name, LONGEST),
-                _device_id(session),
-                clean(Path(session.path).stem, LONGEST),
-            )
-            for session, name, setting, environment, work in zip(
-                firsts, given, settings, environments, called, strict=True
-            )
-        ]
-    )
     return tuple(
         Group(
             label=name,
-            environment=clean(group[0].summary.environment.get("label"), LONGEST),
+            environment=_environment(group[0].summary),
             placed=tuple(Placed(read, WARM_UP if read.warm_up else None) for read in group),
         )
-        for name, group in zip(names, case, strict=True)
+        for name, group in zip(labels(candidates), case, strict=True)
     )
+
+
+def _names_of_group(group: Sequence[Read], setting: str, *, by_command: bool) -> tuple[str, ...]:
+    """What may tell a group from others, the preferred first."""
+    session = group[0].summary
+    environment, path = _environment(session), Path(session.path)
+    work = clean(session.workload.get("label") or command_of(session.workload), LONGEST)
+    given = session.given if len(group) == 1 else NONE
+    return (
+        given.heading(work if by_command else environment),
+        setting,
+        environment,
+        clean(" + ".join(sorted(device_names(session))) or "CPU", LONGEST),
+        clean(path.parent.name, LONGEST),
+        _device_id(session),
+        clean(path.stem, LONGEST),
+    )
+
+
+def _environment(session: Summary) -> str:
+    return clean(session.environment.get("label"), LONGEST)
 
 
 def _device_id(session: Summary) -> str:
