@@ -212,20 +212,11 @@ def _reported(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
     """What differs in the settings, the model and the data that the runs were given or report."""
     keys = sorted({key for session in [*one, *two] for key in training(session)})
     given = {key for session in [*one, *two] for key in mapping(session.workload.get("parameters"))}
-    settings = {
-        key: both(key.replace("_", " "), one, two, _setting(key, given=key in given))
-        for key in keys
-    }
-    of_run = [
-        both(what, one, two, _of_run(key))
-        for what, key in (("data type", "dtype"), ("batch size", "batch_size"), ("model", "model"))
-        if key not in keys
-    ]
-    return [
-        *(each for found in settings.values() for each in found),
-        *both("data", one, two, _data),
-        *(each for found in of_run for each in found),
-    ]
+    settings = [(key.replace("_", " "), _setting(key, given=key in given)) for key in keys]
+    of_run = (("data type", "dtype"), ("batch size", "batch_size"), ("model", "model"))
+    told = [(what, _of_run(key)) for what, key in of_run if key not in keys]
+    values: list[tuple[str, Value]] = [*settings, ("data", _data), *told]
+    return [text for what, value in values for text in both(what, one, two, value)]
 
 
 def _setting(key: str, *, given: bool) -> Value:
