@@ -179,16 +179,9 @@ def family_table(profile: Profile | None) -> Table | None:
     steps = profile.steps or 1
     rows: list[tuple[Cell, ...]] = []
     for label, cells in parts.items():
-        shares, times, counts = zip(*cells, strict=True)
-        time, count = _sum(times), _sum(counts)
-        rows.append(
-            (
-                _sum(shares),
-                None if time is None else time / steps,
-                None if count is None else count / steps,
-                label,
-            )
-        )
+        share, *totals = map(_sum, zip(*cells, strict=True))
+        a_step = (None if total is None else total / steps for total in totals)
+        rows.append((share, *a_step, label))
     columns = (_STEP_TIME, "Launches/Step") if profile.steps else (_TIME, _COUNTS[table.name])
     rows.sort(key=lambda row: tuple(-(number(cell) or 0.0) for cell in row[1:3]))
     return Table(FAMILIES, (_SHARE, *columns, "Name"), tuple(rows), table.rows_left_out)
