@@ -12,6 +12,7 @@ from gpuwatch.analysis.results import Cell, MissingValues, Run
 from gpuwatch.analysis.samples.steady_state import Steady
 from gpuwatch.analysis.statistics.intervals import middle
 from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import Workload
 from gpuwatch.core.text import clean
@@ -149,9 +150,7 @@ def _lack(cell: Cell, group: Group) -> MissingValues | None:
     total = len(cell.judged) + absent + to_come
     if not lacking and not absent:
         return None
-    ways: dict[tuple[str, str], list[str | None]] = {}
-    for run in lacking:
-        ways.setdefault(_way(run), []).append(run.reason)
+    ways = grouped((_way(run), run.reason) for run in lacking)
     if in_part := [None] * group.in_part:
         ways.setdefault(_WAYS[State.IN_PART], []).extend(in_part)
     if absent > group.in_part:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.ceilings import warnings_of, when_of
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
@@ -107,10 +108,8 @@ def every_ceiling_of(
         chosen = devices_of_run(meta, devices)
     else:
         chosen = tuple(device for device in devices if device.id == device_id)
-    by_kind: dict[tuple[str, str], list[Ceiling]] = {}
-    for device in chosen:
-        for ceiling in _of_device(meta, device):
-            by_kind.setdefault((ceiling.name, ceiling.kind), []).append(ceiling)
+    every = (ceiling for device in chosen for ceiling in _of_device(meta, device))
+    by_kind = grouped(((ceiling.name, ceiling.kind), ceiling) for ceiling in every)
     by_name: dict[str, tuple[Ceiling, ...]] = {}
     for kind in KINDS:
         for (name, of_kind), ceilings in by_kind.items():

@@ -20,6 +20,7 @@ from gpuwatch.analysis.hardware.profile import (
     counters_table,
 )
 from gpuwatch.core import units
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import number
 
@@ -249,9 +250,7 @@ def differing_kernels(
             for name, of in rows.items()
             if len({use and use.kernels for use in of} - {None}) > 1
         }
-        families: dict[str, list[str]] = {}
-        for name in rows:
-            families.setdefault(family(name), []).append(name)
+        families = grouped((family(name), name) for name in rows)
         whole = {
             label: [_added(of) for of in zip(*(rows[name] for name in members), strict=True)]
             for label, members in families.items()

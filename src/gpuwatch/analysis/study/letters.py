@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.analysis.results import Cell, Question, Run, StudyResult
+from gpuwatch.analysis.results import Cell, Run, StudyResult
 from gpuwatch.analysis.summary.identity import headings
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 
@@ -51,10 +52,7 @@ def with_letters(
     def key(cell: Cell) -> str:
         return cell.runs[0].session.path if each_run and cell.runs else cell.label
 
-    found: dict[str, list[tuple[Question, Cell]]] = {}
-    for question in asked:
-        for cell in question.cells:
-            found.setdefault(key(cell), []).append((question, cell))
+    found = grouped((key(of), (question, of)) for question in asked for of in question.cells)
     keys = sorted(found, key=lambda each: order.get(each, len(order)))
     headed = dict(zip(order, headings(result.sessions), strict=True)) if each_run else {}
     names = list(headed.values()) or keys

@@ -10,6 +10,7 @@ from pathlib import Path
 from gpuwatch.analysis.comparison.cells import ended_as_asked
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.summary.missing import with_counts
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.units import counted
 from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.plan import Plan
@@ -20,9 +21,7 @@ from gpuwatch.session.study.study_folder import NotRun
 def not_run(result: StudyResult) -> list[tuple[str, str | None]]:
     """``3 of 18 runs did not run (block 5): REASON`` and the hint, once for each reason; with the
     environments if it does not concern all of them."""
-    alike: dict[tuple[str, str | None], list[NotRun]] = {}
-    for each in result.not_run:
-        alike.setdefault((each.problems[0].text, each.hint), []).append(each)
+    alike = grouped(((each.problems[0].text, each.hint), each) for each in result.not_run)
     return [(f"{_which(of, result.plan)}: {why}", hint) for (why, hint), of in alike.items()]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from gpuwatch.analysis.summary.identity import used_gpus
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.analysis.summary.training import NAMES
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.metrics import CATALOGUE, label
 
 _FAMILIES = {
@@ -24,19 +25,17 @@ def missing(sessions: Sequence[Summary]) -> dict[str, list[str]]:
 
     A reason that applies only to some sessions names them.
     """
-    reasons: dict[str, dict[str, None]] = {}
-    affected: dict[str, dict[str, None]] = {}
-    for session in sessions:
-        label = str(session.environment.get("label") or session.label)
-        for name, reason in _unknown(session).items():
-            reasons.setdefault(reason, {})[name] = None
-            affected.setdefault(reason, {})[f"{label} {session.id}"] = None
+    found = grouped(
+        (reason, (name, session))
+        for session in sessions
+        for name, reason in _unknown(session).items()
+    )
     quantities = {}
-    for reason, names in reasons.items():
-        some = len(affected[reason]) < len({session.id for session in sessions})
-        labels = Counter(key.rpartition(" ")[0] for key in affected[reason])
-        of = f" ({with_counts(labels)})" if some else ""
-        quantities[f"{reason}{of}"] = _together(list(names))
+    for reason, told in found.items():
+        affected = {of.id: str(of.environment.get("label") or of.label) for _, of in told}
+        some = len(affected) < len({session.id for session in sessions})
+        which = f" ({with_counts(Counter(affected.values()))})" if some else ""
+        quantities[f"{reason}{which}"] = _together(list(dict.fromkeys(name for name, _ in told)))
     return quantities
 
 

@@ -83,15 +83,16 @@ def notes(
         texts += _impossible(steps)
     texts += _as_seen(reader.meta(), run, steps)
     texts += _no_counters(reader.meta())
-    by_kind: dict[str, list[EventRow]] = {}
     others = {device.id for device in reader.devices() if device.used is False}
     matter = _MATTER.split()
     events = reader.events(limit=_MOST_EVENTS)
     if len(events) == _MOST_EVENTS:
         reader.leave_out(f"only the first {_MOST_EVENTS:,} events are read")
-    for row in events:
-        if row.kind in matter and row.device not in others and not row.text.startswith(_AS_ASKED):
-            by_kind.setdefault(row.kind, []).append(row)
+    by_kind = grouped(
+        (row.kind, row)
+        for row in events
+        if row.kind in matter and row.device not in others and not row.text.startswith(_AS_ASKED)
+    )
     for kind, rows in by_kind.items():
         if kind == "interval-missed":
             rows = rows[-1:]  # each event counts all missed so far
