@@ -7,7 +7,6 @@ epoch's batches. The two are never mixed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
@@ -111,22 +110,22 @@ def _of_step(key: str, printed: tuple[int, float] | None, reason: str) -> LastFi
     if printed is None:
         return LastFigure(unknown(unit_of(key), reason), None)
     step, value = printed
-    return LastFigure(_figure(key, value, f"step line of step {step}", f"at step {step}"), step)
+    return _last(key, value, step, f"step line of step {step}", f"step {step}")
 
 
 def _of_epoch(key: str, epoch: Mapping[str, JSON], ended: float | None) -> LastFigure:
     if ended is None or key not in epoch:
         return LastFigure(unknown(unit_of(key), "no epoch line has it"), None)
-    value = number(epoch.get(key))
     where = f"epoch {ended:.0f}"
-    figure = _figure(key, math.nan if value is None else value, f"line of {where}", f"at {where}")
-    return LastFigure(figure, int(ended))
+    return _last(key, epoch.get(key), int(ended), f"line of {where}", where)
 
 
-def _figure(key: str, value: float, source: str, where: str) -> MeasuredValue:
-    if not math.isfinite(value):
-        return unknown(unit_of(key), f"{where} it was not a finite number", source)
-    return MeasuredValue(value, unit_of(key), Method.MEASURED, source)
+def _last(key: str, value: JSON, at: int, source: str, where: str) -> LastFigure:
+    known, unit = number(value), unit_of(key)
+    figure = MeasuredValue(known, unit, Method.MEASURED, source)
+    if known is None:
+        figure = unknown(unit, f"at {where} it was not a finite number", source)
+    return LastFigure(figure, at)
 
 
 def unit_of(key: str) -> str:
