@@ -70,23 +70,17 @@ def energy_of(
         gpu = cpu = unknown("J", f"the timed steps took {length}: energy needs at least a second")
     if not steps:
         cpu = unknown("J", "no timed step was sampled")
-    own = gpu if steps else cpu
-    return Energy(
-        gpu, _per_step(own, steps, doubt), _per_sample(own, batch, doubt),
-        cpu, _per_step(cpu, steps, doubt), _per_sample(cpu, batch, doubt),
-    )  # fmt: skip
 
+    def shares(of: MeasuredValue) -> tuple[MeasuredValue, MeasuredValue]:
+        """Of a step and of a sample."""
+        if doubt:
+            return unknown("J", doubt), unknown("J", doubt)
+        return (
+            divided(of, steps, "J", "the timed steps", "no timed step was reported"),
+            divided(of, batch, "J", "the timed steps' samples", "the workload told no samples"),
+        )
 
-def _per_step(energy: MeasuredValue, steps: int | None, doubt: str | None) -> MeasuredValue:
-    if doubt:
-        return unknown("J", doubt)
-    return divided(energy, steps, "J", "the timed steps", "no timed step was reported")
-
-
-def _per_sample(energy: MeasuredValue, batch: float | None, doubt: str | None) -> MeasuredValue:
-    if doubt:
-        return unknown("J", doubt)
-    return divided(energy, batch, "J", "the timed steps' samples", "the workload told no samples")
+    return Energy(gpu, *shares(gpu if steps else cpu), cpu, *shares(cpu))
 
 
 def with_energy(
