@@ -195,12 +195,8 @@ def all_tables(profile: Profile | None, counters: Counters | None) -> dict[str, 
         tables[FAMILIES] = families
     if counters is not None and counters.kernels:
         tables[COUNTERS] = counters_table(counters)
-    order = {name: at for at, name in enumerate(TITLES)}
-    return {
-        name: tables[name]
-        for name in sorted(tables, key=lambda name: order.get(name, len(order)))
-        if tables[name].rows
-    }
+    ordered = dict.fromkeys([*TITLES, *tables])
+    return {name: tables[name] for name in ordered if name in tables and tables[name].rows}
 
 
 def _seconds(table: Table | None, pattern: re.Pattern[str] | None) -> float | None:
@@ -211,14 +207,9 @@ def _seconds(table: Table | None, pattern: re.Pattern[str] | None) -> float | No
     names = table.column("Operation") if pattern else ("",) * len(times)
     if not times or len(names) != len(times):
         return None
-    total = 0.0
-    for name, time in zip(names, times, strict=True):
-        if pattern is not None and not pattern.search(str(name)):
-            continue
-        if time is None:
-            return None
-        total += time
-    return total / 1e9
+    named = zip(names, times, strict=True)
+    total = _sum([time for name, time in named if not pattern or pattern.search(str(name))])
+    return None if total is None else total / 1e9
 
 
 def differing_kernels(

@@ -175,11 +175,8 @@ def profile_of(meta: Mapping[str, JSON]) -> Profile | None:
     profile = mapping(meta.get("profile"))
     if not profile:
         return None
-    tables = {}
-    for name, value in islice(mapping(profile.get("tables")).items(), _MOST_TABLES):
-        table = _table(str(name)[:_LONGEST], mapping(value))
-        if table is not None:
-            tables[table.name] = table
+    named = islice(mapping(profile.get("tables")).items(), _MOST_TABLES)
+    tables = [_table(str(name)[:_LONGEST], mapping(value)) for name, value in named]
     return Profile(
         tool=_text(profile.get("tool")) or "unknown tool",
         version=_text(profile.get("version")),
@@ -188,7 +185,7 @@ def profile_of(meta: Mapping[str, JSON]) -> Profile | None:
         step_seconds=_amount(profile.get("step_seconds")),
         reason=_text(profile.get("reason")),
         notes=_notes(profile.get("notes")),
-        tables=tables,
+        tables={table.name: table for table in tables if table is not None},
         time_source=_text(profile.get("time_source")),
     )
 
