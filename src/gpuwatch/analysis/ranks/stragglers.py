@@ -93,17 +93,14 @@ def judge(cells: Cells, step_seconds: float) -> Judged:
         for rank, mean, level, (_, median) in zip(cells.ranks, means, levels, series, strict=True)
     )
     named = []
-    for excess, (values, median) in zip(excesses, series, strict=True):
+    for excess, (values, _) in zip(excesses, series, strict=True):
         later = _became_slower(values, len(cells.ranks), step_seconds)
         if later is not None:
             split, mean = later
             low, high = mean.bounds(excess.level)
-            before = float(values[:split].mean())
-            since = int(cells.edges[parts[split][0], 0])
-            seconds = mean.value
-            named.append(
-                Excess(excess.rank, seconds, low, high, excess.level, median, since, before)
-            )
+            later_on = replace(excess, seconds=mean.value, low=low, high=high)
+            since, before = int(cells.edges[parts[split][0], 0]), float(values[:split].mean())
+            named.append(replace(later_on, since=since, before=before))
         elif excess.low > margin:
             named.append(excess)
     return Judged(excesses, tuple(sorted(named, key=lambda each: -each.seconds)), len(parts))
@@ -159,19 +156,19 @@ def _became_slower(values: np.ndarray, ranks: int, step_seconds: float) -> tuple
     """The block from which on a rank's excess (blocks,) is higher by more than the margin, and its
     mean from there on; ``None`` if no moment stands out among all moments and ranks."""
     margin = MARGIN * step_seconds
-    splits = range(_LEAST_SIDE, values.size - _LEAST_SIDE + 1)
-    found: tuple[float, int] | None = None
-    for split in splits:
+
+    def p_of(split: int) -> float:
         sides = values[:split], values[split:]
         rise = welch(*sides)
         assert rise is not None
-        p = _wider(rise, sides, step_seconds, _LEAST_AT_A_CHANGE).p_above(margin)
-        if found is None or p < found[0]:
-            found = p, split
-    if found is None or found[0] * 2 * len(splits) * ranks > ALPHA:
+        return _wider(rise, sides, step_seconds, _LEAST_AT_A_CHANGE).p_above(margin)
+
+    splits = range(_LEAST_SIDE, values.size - _LEAST_SIDE + 1)
+    p, split = min((p_of(split), split) for split in splits)
+    if p * 2 * len(splits) * ranks > ALPHA:
         return None
-    mean = _mean(values[found[1] :], step_seconds)
-    return (found[1], mean) if mean.value > margin else None
+    mean = _mean(values[split:], step_seconds)
+    return (split, mean) if mean.value > margin else None
 
 
 PHASE_SHARE = 0.3
