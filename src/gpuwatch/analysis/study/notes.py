@@ -13,6 +13,7 @@ from gpuwatch.analysis.results import Question, StudyResult
 from gpuwatch.analysis.summary.load import load_notes
 from gpuwatch.analysis.summary.missing import with_counts
 from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.session.study.plan import WARM_UP, Plan
 
 
@@ -60,19 +61,17 @@ def run_names(result: StudyResult) -> dict[str, str]:
 def run_notes(result: StudyResult) -> list[str]:
     """Notes on recordings, each with the runs that it applies to; not on one that goes on beside
     others, of which nothing is compared yet."""
-    seen: dict[str, Counter[str]] = {}
     names = run_names(result)
     alone = len(result.sessions) == 1
-    for session in result.sessions:
-        if session.status.live and not alone:
-            continue
-        for note in session_notes(session):
-            seen.setdefault(note, Counter())[names[session.path]] += 1
+    seen = grouped(
+        (note, names[session.path])
+        for session in result.sessions
+        if alone or not session.status.live
+        for note in session_notes(session)
+    )
     return [
-        note
-        if alone or labels.total() == len(result.sessions)
-        else f"{with_counts(labels)}: {note}"
-        for note, labels in seen.items()
+        note if alone or len(of) == len(result.sessions) else f"{with_counts(Counter(of))}: {note}"
+        for note, of in seen.items()
     ]
 
 

@@ -57,8 +57,7 @@ def partly_sampled(
     lowest: list[float] = []
     kinds: set[str] = set()
     for session in sessions:
-        of_metric = {name: statistic.coverage for name, statistic in session.metrics.items()}
-        covered = {name: share for name, share in of_metric.items() if share is not None}
+        covered = {k: of.coverage for k, of in session.metrics.items() if of.coverage is not None}
         timed = session.window.kind != _WHOLE_RUN
         whole = 1.0 if timed else max(covered.values(), default=1.0)
         partly = {

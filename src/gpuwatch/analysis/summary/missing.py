@@ -46,15 +46,16 @@ def with_counts(labels: Counter[str]) -> str:
 
 def missing_notes(sessions: Sequence[Summary]) -> list[str]:
     """A sentence for each reason: ``unavailable: GPU power: REASON``; then what some GPUs lack."""
-    some: dict[tuple[str, str], dict[str, None]] = {}
-    for session in sessions:
-        for gpu in used_gpus(session):
-            for name, of in gpu.metrics.items():
-                if of.reason and name in session.metrics and not session.metrics[name].reason:
-                    some.setdefault((of.reason, name), {})[gpu.id] = None
-    lacking: dict[tuple[str, str], list[str]] = {}
-    for (why, name), gpus in some.items():
-        lacking.setdefault((why, ", ".join(gpus)), []).append(name)
+    some = grouped(
+        ((of.reason, name), gpu.id)
+        for session in sessions
+        for gpu in used_gpus(session)
+        for name, of in gpu.metrics.items()
+        if of.reason and name in session.metrics and not session.metrics[name].reason
+    )
+    lacking = grouped(
+        ((why, ", ".join(dict.fromkeys(gpus))), name) for (why, name), gpus in some.items()
+    )
     told = [(", ".join(names), why) for why, names in missing(sessions).items()]
     told += [
         (f"{', '.join(_together(names))} of {of}", why) for (why, of), names in lacking.items()
