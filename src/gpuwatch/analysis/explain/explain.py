@@ -205,11 +205,10 @@ def fingerprint(sides: Sides) -> tuple[Difference, ...]:
         return ()
     between = []
     for fact in differences([*first, *second]):
-        of_first, of_second = fact.values[: len(first)], fact.values[len(first) :]
-        if all(value == of_first[0] for value in of_first) and all(
-            value == of_second[0] for value in of_second
-        ):
-            between.append(Difference(fact.scope, fact.key, (of_first[0], of_second[0])))
+        values = fact.values[0], fact.values[-1]
+        expected = (*[values[0]] * len(first), *[values[1]] * len(second))
+        if fact.values == expected:
+            between.append(Difference(fact.scope, fact.key, values))
     return tuple(between)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
+from operator import attrgetter
 
 from gpuwatch.analysis.comparison.verdict import difference
 from gpuwatch.analysis.explain.sides import (
@@ -23,7 +24,7 @@ from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.aggregate import total_of
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.models import mapping, number
+from gpuwatch.core.models import mapping
 from gpuwatch.core.text import clean
 
 _STAGES = (
@@ -116,11 +117,7 @@ def _stage(sides: Sides, extra: float) -> str:
     """The stage with the largest part of the difference, in words."""
     added = []
     for name, key in _STAGES:
-
-        def seconds(run: Summary, key: str = key) -> float | None:
-            return number(getattr(run.timing, key))
-
-        first, second = sides.middles(seconds)
+        first, second = sides.middles(attrgetter(f"timing.{key}"))
         if first is not None and second is not None:
             added.append(((second - first) * math.copysign(1.0, extra), name))
     most, name = max(added)
