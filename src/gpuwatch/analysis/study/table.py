@@ -232,14 +232,8 @@ def _made(
         *name,
         values=tuple(means),
         # An upper bound leaves the lowest value unknown, a lower bound the highest.
-        lows=tuple(
-            None if AT_MOST in bound else min((e.value for e in of), default=None)
-            for of, bound in zip(cells_values, directions, strict=True)
-        ),
-        highs=tuple(
-            None if AT_LEAST in bound else max((e.value for e in of), default=None)
-            for of, bound in zip(cells_values, directions, strict=True)
-        ),
+        lows=tuple(_end(of, min, AT_MOST) for of in cells_values),
+        highs=tuple(_end(of, max, AT_LEAST) for of in cells_values),
         methods=tuple(
             Method.UNAVAILABLE if mean is None else min((e.method for e in of), key=_WEAKEST.index)
             for of, mean in zip(cells_values, means, strict=True)
@@ -252,6 +246,12 @@ def _made(
         runs=tuple(runs),
         changes=changes,
     )
+
+
+def _end(values: Sequence[_Value], end: Callable[..., float], unless: str) -> float | None:
+    """The lowest or highest of the values, ``unless`` one is such a bound."""
+    known = values and unless not in _directions(values)
+    return end(each.value for each in values) if known else None
 
 
 def _directions(values: Sequence[_Value]) -> set[str]:
