@@ -87,11 +87,10 @@ def executed(sides: Sides) -> Evidence | None:
             if text
         ]
         if texts:
-            known = (each for part in sides.sessions for each in part if each.counters is not None)
-            tool = next(each.counters.tool for each in known if each.counters is not None)
-            return Evidence(
-                "kernels", "; ".join(texts), None, Method.MEASURED, f"hardware counters, {tool}"
-            )
+            known = (each.counters for part in sides.sessions for each in part)
+            tool = next(counters.tool for counters in known if counters is not None)
+            source = f"hardware counters, {tool}"
+            return Evidence("kernels", "; ".join(texts), None, Method.MEASURED, source)
     return None
 
 

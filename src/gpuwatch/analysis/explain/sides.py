@@ -46,7 +46,8 @@ class Points:
     @property
     def changed(self) -> bool:
         """Whether it is at least ``LEAST_POINTS`` and its interval, if any, excludes zero."""
-        return abs(self.estimate) >= LEAST_POINTS and not self._may_be_zero
+        within = self.interval is not None and self.interval.low <= 0 <= self.interval.high
+        return abs(self.estimate) >= LEAST_POINTS and not within
 
     def same(self, margin: float) -> bool:
         """Whether it has not changed, and its interval, if any, lies within ``margin``."""
@@ -55,10 +56,6 @@ class Points:
         widest = max(margin, LEAST_POINTS)
         inside = lower_end(widest) <= self.interval.low and self.interval.high <= widest
         return not self.changed and inside
-
-    @property
-    def _may_be_zero(self) -> bool:
-        return self.interval is not None and self.interval.low <= 0 <= self.interval.high
 
     def __str__(self) -> str:
         """``+2.9 points (+2.4 to +3.4)``; with few pairs, how many."""
