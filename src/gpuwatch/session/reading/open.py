@@ -168,13 +168,9 @@ def _is_shared(real: Path, journal: Path | None) -> bool:
     Raises:
         FileNotFoundError: one of them is gone by now.
     """
-    return any(
-        _is_anothers(path.lstat()) for path in (real, real.parent, journal) if path is not None
-    )
-
-
-def _is_anothers(status: os.stat_result) -> bool:
-    return status.st_uid not in (0, os.geteuid()) or bool(status.st_mode & _OTHERS)
+    ours = (0, os.geteuid())
+    found = [path.lstat() for path in (real, real.parent, journal) if path is not None]
+    return any(status.st_uid not in ours or status.st_mode & _OTHERS for status in found)
 
 
 def _unreadable(journal: Path, error: OSError) -> StorageError:
@@ -247,20 +243,16 @@ def _checked(opened: OpenedSession, path: Path) -> OpenedSession:
         rows = opened.connection.rows(
             "SELECT type, name, sql FROM sqlite_master LIMIT ?", (expected + 1,)
         )
+        if len(rows) != expected or not all(
+            kind == "table" and schema.is_expected(str(name), str(sql)) for kind, name, sql in rows
+        ):
+            raise NotASession(
+                f"{path} does not have the tables of a gpuwatch session",
+                "it may have been tampered with",
+            )
     except BaseException:
         opened.close()
         raise
-    matches = (
-        len(rows) == expected
-        and all(kind == "table" for kind, _, _ in rows)
-        and all(schema.is_expected(str(name), str(sql)) for _, name, sql in rows)
-    )
-    if not matches:
-        opened.close()
-        raise NotASession(
-            f"{path} does not have the tables of a gpuwatch session",
-            "it may have been tampered with",
-        )
     return opened
 
 
