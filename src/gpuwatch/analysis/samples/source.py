@@ -137,7 +137,7 @@ def _column(channel: ChannelRow, t: np.ndarray, values: np.ndarray, window: Wind
 
 
 def _between(t: np.ndarray, values: np.ndarray, index: int, moment: int) -> float:
-    """The value at ``moment``, before sample ``behind``; NaN without a sample on either side."""
+    """The value at ``moment``, before sample ``index``; NaN without a sample on either side."""
     if index == 0 or index == t.size:
         return np.nan
     low, high = float(values[index - 1]), float(values[index])

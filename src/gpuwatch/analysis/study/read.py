@@ -76,7 +76,7 @@ def read_study(
     margin: float | None = None,
     reading: Reading = read,
 ) -> StudyResult:
-    """The result of the study in ``folder``, with a plan of any schema or without one.
+    """The result of the study in ``folder``, with a plan or without one.
 
     A session that cannot be read becomes a note with its file name. ``reading`` reads one session.
     ``across_commands``: a study with several commands that it does not compare itself counts as
