@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from gpuwatch.cli.place.lookup import sent
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core import paths
@@ -24,10 +25,17 @@ from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.processes import ProcessId
 from gpuwatch.core.text import to_paste
 from gpuwatch.core.units import counted
+from gpuwatch.places import placements
+from gpuwatch.places.placements import Placed
+from gpuwatch.recorder import run_folder
+from gpuwatch.recorder.run_folder import folders_of, handle_of
+from gpuwatch.runners import kinds, load
+from gpuwatch.runners.base import Sweeper
+from gpuwatch.session.reading.reader import read_meta
+from gpuwatch.session.reading.status import goes_on_alone, process_id, status
 from gpuwatch.session.study.plan import PlannedRun, read
-
-if TYPE_CHECKING:
-    from gpuwatch.places.placements import Placed
+from gpuwatch.session.study.progress import recorder_alive
+from gpuwatch.session.study.study_folder import holder, sessions_in
 
 Target = TypeVar("Target")
 Result = TypeVar("Result")
@@ -74,10 +82,8 @@ def _stop_named(text: str) -> int:
 
 
 def _stop_all() -> int:
-    from gpuwatch.recorder.run_folder import RecordedElsewhere
-
     ended, troubles = _apply(stop, _sessions_of(paths.run_folders()))
-    elsewhere = [error for error in troubles if isinstance(error, RecordedElsewhere)]
+    elsewhere = [error for error in troubles if isinstance(error, run_folder.RecordedElsewhere)]
     between = [folder for folder in session_lookup.studies_going_on() if len(_planned(folder)) > 1]
     ended_studies, study_troubles = _apply(_stop_between_runs, between)
     ended += [*ended_studies, *_remove_leftovers()]
@@ -137,8 +143,6 @@ def _apply(
 def _named(text: str) -> list[Path]:
     """The sessions that ``text`` names; runs whose file is gone are found by its path or their
     id."""
-    from gpuwatch.recorder.run_folder import folders_of
-
     try:
         return session_lookup.sessions(text)
     except GpuwatchError:
@@ -162,9 +166,6 @@ def _at_a_place(text: str) -> Placed | None:
     Raises:
         UsageError: it runs at a place, but was not sent there from here.
     """
-    from gpuwatch.cli.place.lookup import sent
-    from gpuwatch.places import placements
-
     if (placed := placements.named(text)) is not None:
         return placed
     sessions: list[Path] = []
@@ -176,9 +177,6 @@ def _at_a_place(text: str) -> Placed | None:
 
 def _without_session(text: str) -> Path | None:
     """The folder of a running study without a session: a machine recording whose file is gone."""
-    from gpuwatch.recorder.run_folder import folders_of
-    from gpuwatch.session.study.study_folder import holder, sessions_in
-
     for folder in (Path(text), paths.data_home() / text) if text.strip() else ():
         if os.path.isdir(folder) and not sessions_in(folder) and not folders_of(folder):
             return folder if holder(folder) else None
@@ -192,16 +190,12 @@ def _planned(folder: Path) -> Sequence[PlannedRun]:
 
 def _stop_between_runs(folder: Path) -> str | None:
     """End a study whose last run is over and whose next one has not begun."""
-    from gpuwatch.session.study.study_folder import holder
-
     recorder = holder(folder)
     return None if recorder is None else _terminate(recorder, folder)
 
 
 def _not_running(paths: list[Path], alone: Path | None) -> str:
     """The message that the run is over, and how to stop its study if that goes on."""
-    from gpuwatch.session.study.progress import recorder_alive
-
     folder = alone or paths[0].parent
     if len(paths) == 1 and recorder_alive(folder):
         return f"{paths[0]} is over; its study is still running: {to_paste('stop', folder)}"
@@ -210,10 +204,6 @@ def _not_running(paths: list[Path], alone: Path | None) -> str:
 
 def _remove_leftovers() -> list[str]:
     """Remove leftovers of dead runs from the container engines; returns a line for each."""
-    from gpuwatch.recorder import run_folder
-    from gpuwatch.runners import kinds, load
-    from gpuwatch.runners.base import Sweeper
-
     run_folder.sweep()
     lines = []
     for kind in kinds():
@@ -230,13 +220,11 @@ def stop(path: Path) -> str | None:
     Trusts only this user's own run folders, not the session. Stops the run through its recorder, or
     directly if the recorder died.
     """
-    from gpuwatch.recorder.run_folder import check_is_here, folders_of, handle_of
-
     folders = folders_of(path)
     for folder in folders:
-        check_is_here(folder, path)
+        run_folder.check_is_here(folder, path)
     try:
-        meta = _meta(path)
+        meta = read_meta(path)
     except GpuwatchError as error:
         if not folders:
             raise
@@ -249,20 +237,12 @@ def stop(path: Path) -> str | None:
     replaced = [_stop_unread(folder, path) for folder in folders if folder.name != own]
     if any(replaced):
         return f"stopped the run that was recorded to {path} before that file was replaced"
-    run_folder = next((folder for folder in folders if folder.name == own), None)
-    return _stop_machine(path, meta) if run_folder is None else _stop_run(run_folder, path, meta)
-
-
-def _meta(path: Path) -> dict[str, JSON]:
-    from gpuwatch.session.reading.reader import read_meta
-
-    return read_meta(path)
+    of_run = next((folder for folder in folders if folder.name == own), None)
+    return _stop_machine(path, meta) if of_run is None else _stop_run(of_run, path, meta)
 
 
 def _stop_unread(folder: Path, path: Path) -> bool:
     """Stop the run of a folder whose session is unreadable; returns whether anything still ran."""
-    from gpuwatch.recorder.run_folder import handle_of
-
     recorded = _stop_recorder(folder, path)
     handle = handle_of(folder)
     if folder.is_dir() and handle:
@@ -274,7 +254,6 @@ def _stop_run(folder: Path, path: Path, meta: Mapping[str, JSON]) -> str | None:
     """Stop the run of a folder whose session can be read."""
     from gpuwatch.recorder.observer import Observer
     from gpuwatch.recorder.recover import take_over
-    from gpuwatch.recorder.run_folder import STOP_COMMAND, handle_of
 
     if _stop_recorder(folder, path):
         return f"stopped {path}"
@@ -283,21 +262,19 @@ def _stop_run(folder: Path, path: Path, meta: Mapping[str, JSON]) -> str | None:
         return None
     if "result" in meta:
         return f"stopped {path}" if _end(handle, path) else None
-    take_over(path, Observer(say), stopping=STOP_COMMAND)
+    take_over(path, Observer(say), stopping=run_folder.STOP_COMMAND)
     if folder.is_dir():  # kept, as its end was not seen
         _end(handle, path)
-    stopped = mapping(_meta(path).get("result")).get("stopped")
+    stopped = mapping(read_meta(path).get("result")).get("stopped")
     return f"stopped {path}" if stopped else f"closed {path}: its run had ended"
 
 
 def _stop_recorder(folder: Path, path: Path) -> bool:
     """Stop the run of a folder through its recorder; ``False`` if the recorder is not alive."""
-    from gpuwatch.recorder.run_folder import note_stop, recorder_of
-
-    recorder = recorder_of(folder)
+    recorder = run_folder.recorder_of(folder)
     if recorder is None or not recorder.alive():
         return False
-    note_stop(folder)
+    run_folder.note_stop(folder)
     _terminate(recorder, path)
     return True
 
@@ -307,10 +284,6 @@ def _stop_machine(path: Path, meta: Mapping[str, JSON]) -> str | None:
 
     It has no run folder: the process comes from the lock on its study and the open session file.
     """
-    from gpuwatch.recorder.run_folder import NotYours, RecordedElsewhere
-    from gpuwatch.session.reading.status import goes_on_alone, process_id, status
-    from gpuwatch.session.study.study_folder import holder
-
     if "result" in meta or "closed" in meta:
         return None
     recorder = holder(path.parent, path)
@@ -318,16 +291,14 @@ def _stop_machine(path: Path, meta: Mapping[str, JSON]) -> str | None:
         return _terminate(recorder, path)
     named = process_id(meta.get("recorder"))
     if named is not None and named.alive() is None:
-        raise RecordedElsewhere(path, named)
+        raise run_folder.RecordedElsewhere(path, named)
     if status(meta, path).live or goes_on_alone(meta):
-        raise NotYours(path)
+        raise run_folder.NotYours(path)
     return None
 
 
 def _end(handle: dict[str, JSON], path: Path) -> bool:
     """Stop an abandoned run's processes and clean up; returns whether any were running."""
-    from gpuwatch.runners import load
-
     run_ = load(str(handle["kind"])).attach(handle, None)
     running = bool(run_.pids())
     deadline = time.monotonic() + _GRACE
