@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from gpuwatch.core import units
+from gpuwatch.core import ceilings, paths, units
 from gpuwatch.core.errors import ExitCode, NotAvailable, UsageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.text import clean
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,17 +49,15 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return _list(arguments.format)
     if arguments.device == "cpu" and arguments.gpus not in (None, "none"):
         raise UsageError("--device cpu and --gpus contradict each other", "give one of them")
-    from gpuwatch.cli.calibration_run import Target, measure, targets
+    from gpuwatch.cli.calibration_run import measure, targets
     from gpuwatch.cli.options.launch import gpus, need_linux
-    from gpuwatch.core import ceilings
 
     need_linux()
     chosen = gpus(arguments.gpus)
     if arguments.device == "cuda" and chosen == ():
         raise UsageError("--device cuda and --gpus none contradict each other", "give one of them")
-    devices: Sequence[Target] = targets(chosen, arguments.device)
     measured = []
-    for target in devices:
+    for target in targets(chosen, arguments.device):
         now = measure(target, arguments.python, quick=arguments.quick, say=_say)
         document = ceilings.store(now, fresh=arguments.fresh) if _any(now) else now
         _say_kept(now, document)
@@ -95,8 +94,6 @@ def _say_kept(now: JSON, stored: JSON) -> None:
 
 def _warnings(document: JSON) -> list[str]:
     """What disturbed the measurement: each warning once, with the ceilings it concerns."""
-    from gpuwatch.core import ceilings
-
     ceilings_of: dict[str, list[str]] = {}
     for name, entry in mapping(document.get("ceilings")).items():
         if number(mapping(entry).get("value")):
@@ -106,14 +103,10 @@ def _warnings(document: JSON) -> list[str]:
 
 
 def _say(text: str) -> None:
-    from gpuwatch.core.text import clean
-
     print(clean(text), file=sys.stderr, flush=True)
 
 
 def _list(form: str) -> int:
-    from gpuwatch.core import ceilings, paths
-
     stored = ceilings.stored()
     for file in stored:
         if file.trouble is not None:
@@ -141,7 +134,6 @@ def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
     ``listed`` adds the warnings, which a new measurement has printed already.
     """
     from gpuwatch.core.peaks import peaks
-    from gpuwatch.core.text import clean
     from gpuwatch.report.tables import table
 
     device = mapping(document.get("device"))
