@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, Output, mapping, sequence
 from gpuwatch.core.units import accuracy, significant
 from gpuwatch.recorder.output.kept_log import KeptLog, Line
@@ -44,15 +43,9 @@ _SHARES = {"acc1": "acc@1", "acc5": "acc@5"}
 """What reports call them."""
 
 
-@dataclass(frozen=True)
-class _ParsedLine:
-    """The result of a line: rows, and whether it also goes to the log."""
-
-    rows: Sequence[Row] = ()
-    log: bool = False
-
-
-_LOG = _ParsedLine(log=True)
+_Told = tuple[Sequence[Row], bool]
+"""What a line tells: rows, and whether it also goes to the log."""
+_LOG: _Told = (), True
 
 
 class Intake:
@@ -169,9 +162,9 @@ class Intake:
                     for line in assembler.finish()
                 ]
             for line in self._lines[output.stream].feed(output.data, t):
-                result = self._line(t, output.stream, line)
-                rows.extend(result.rows)
-                if result.log:
+                told, logged = self._line(t, output.stream, line)
+                rows.extend(told)
+                if logged:
                     log.append((t, output.stream, line))
         return rows + self._log.take(log)
 
@@ -193,26 +186,26 @@ class Intake:
         rows: list[Row] = []
         for stream, lines in self._lines.items():
             for line in lines.finish():
-                result = self._line(t, stream, line)
-                rows += [*result.rows, *(self._log.add(t, stream, line) if result.log else ())]
+                told, logged = self._line(t, stream, line)
+                rows += [*told, *(self._log.add(t, stream, line) if logged else ())]
         rows += self._report_lost(t) if self._lost != self._lost_reported else ()
         if self._scores and not killed:
             rows.append(event(t, "progress-lines", _AFTER_THE_LAST))
         return [*rows, *self._late_epoch]
 
-    def _line(self, t: int, stream: str, line: str) -> _ParsedLine:
+    def _line(self, t: int, stream: str, line: str) -> _Told:
         if stream == "stdout" and line.startswith(PREFIX):
             try:
                 parsed = parse(line)
             except Malformed as error:
-                return _ParsedLine(self._complain(t, f"malformed step line: {error}"), log=True)
+                return self._complain(t, f"malformed step line: {error}"), True
             if isinstance(parsed, Step) or parsed.event == "run":
                 self.own_steps = True
             if self.hooked:
                 return _LOG
             if isinstance(parsed, Step):
                 self._progress.end()
-                return _ParsedLine([*self._step(t, parsed), *self._look(t, parsed)])
+                return [*self._step(t, parsed), *self._look(t, parsed)], False
             if parsed.known:
                 if parsed.event == "run":
                     self._progress.end()
@@ -222,13 +215,13 @@ class Intake:
                     for row in self._complain(t, f"{parsed.event}: {problem}: unknown")
                 ]
                 rows = [*self._report(t, parsed), *self._look(t, parsed), *complaints]
-                return _ParsedLine(rows, log=bool(complaints))
+                return rows, bool(complaints)
         return self._log_line(t, line)
 
-    def _log_line(self, t: int, line: str) -> _ParsedLine:
+    def _log_line(self, t: int, line: str) -> _Told:
         """A line for the log; if it tells a program's progress, its step or scores too."""
         if rows := self._serving.read(t, line):
-            return _ParsedLine(rows, log=True)
+            return rows, True
         alone = self._scores is None and self._held_progress is None
         step, first = self._progress.read(line, numbered=alone)
         if step is None:
@@ -236,7 +229,7 @@ class Intake:
         if self._held_progress is not None:
             self._held_progress.append((t, step, first))
             return _LOG
-        return _ParsedLine(self._progress_rows(t, step, first=first), log=True)
+        return self._progress_rows(t, step, first=first), True
 
     def _progress_rows(self, t: int, step: Step, *, first: bool) -> list[Row]:
         if self._scores is not None:
