@@ -26,7 +26,7 @@ from typing import TypeVar
 
 from gpuwatch import __version__, runners
 from gpuwatch.cli.doctor import clock
-from gpuwatch.cli.doctor.counters import executed_flop, tiers
+from gpuwatch.cli.doctor.counters import bandwidth_by, executed_flop
 from gpuwatch.cli.options import launch
 from gpuwatch.cli.options.cases import command_name
 from gpuwatch.cli.options.environments import environments
@@ -132,7 +132,7 @@ def _report(
 ) -> report.Report:
     with contextlib.closing(Sources.open(gpus or None, workload=False)) as sources:
         devices = [device for device in sources.devices if device.kind == "gpu"]
-        reached = tiers(devices, sources.channels)
+        measured = [bandwidth_by(device, sources.channels) for device in devices]
         reason = sources.no_gpu
     given, unusable = _given(gpus)
     reason = reason or unusable
@@ -163,10 +163,10 @@ def _report(
                 number(device.attributes.get("memory.total")),
                 _text(device.attributes.get("compute.capability")),
                 torch=refusal,
-                bandwidth_by=tier.measured_by,
-                bandwidth=tier.problem,
+                bandwidth_by=by if isinstance(by, str) else None,
+                bandwidth=by if isinstance(by, Problem) else None,
             )
-            for device, refusal, tier in zip(devices, refusals, reached, strict=True)
+            for device, refusal, by in zip(devices, refusals, measured, strict=True)
         ),
         executed_flop=executed_flop() if devices else None,
         driver=None if driver is None else str(driver),

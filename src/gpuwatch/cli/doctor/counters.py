@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import Problem
 from gpuwatch.telemetry.base import Channel, Device
@@ -35,27 +34,15 @@ _OPEN_COUNTERS = (
 )
 
 
-@dataclass(frozen=True)
-class Tier:
-    """Which counters give one GPU's bandwidth and pipe activity on this machine."""
-
-    device: str
-    measured_by: str | None
-    """The counter that measures the bandwidth; ``None``: no counter does."""
-    problem: Problem | None
-
-
-def tiers(devices: Sequence[Device], channels: Sequence[Channel]) -> tuple[Tier, ...]:
-    """The tier of each GPU, from the channels at the start of a recording."""
-    bandwidth = {channel.device: channel for channel in channels if channel.metric == _BANDWIDTH}
-    return tuple(_tier(device, bandwidth.get(device.id)) for device in devices)
-
-
-def _tier(device: Device, channel: Channel | None) -> Tier:
+def bandwidth_by(device: Device, channels: Sequence[Channel]) -> str | Problem:
+    """The counter that measures the bandwidth of a GPU, from the channels at the start of a
+    recording, or why none does."""
+    of_gpu = (each for each in channels if (each.device, each.metric) == (device.id, _BANDWIDTH))
+    channel = next(of_gpu, None)
     if channel is not None and channel.method is Method.MEASURED:
-        return Tier(device.id, channel.source, None)
+        return channel.source
     reason = (channel.reason if channel else None) or "no counter of memory traffic is read"
-    return Tier(device.id, None, Problem("no-counters", reason, _hint(device, reason)))
+    return Problem("no-counters", reason, _hint(device, reason))
 
 
 def _hint(device: Device, reason: str) -> str:
