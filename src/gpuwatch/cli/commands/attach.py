@@ -12,7 +12,6 @@ import argparse
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpuwatch.cli.options import screen_options
 from gpuwatch.cli.say import say
@@ -20,9 +19,12 @@ from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.text import shell, to_paste
-
-if TYPE_CHECKING:
-    from gpuwatch.places.placements import Placed
+from gpuwatch.places import placements
+from gpuwatch.places.placements import Placed
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.status import status
+from gpuwatch.session.study.progress import recorder_alive
+from gpuwatch.session.study.study_folder import is_held, sessions_in
 
 _LOOK_SECONDS = 0.2
 """Polling interval in s for the first session of a study."""
@@ -78,7 +80,6 @@ def _watch(arguments: argparse.Namespace, refresh: float) -> int:
         terminal.require(to_paste("attach --plain", path))
     shown = screen_options.watch(arguments, path, refresh, follow=follow)
     from gpuwatch.cli.study_result import exit_code, exit_code_of_run
-    from gpuwatch.session.study.progress import recorder_alive
 
     if shown != ExitCode.DONE or recorder_alive(path.parent):
         return shown
@@ -106,7 +107,7 @@ def _first(placed: Placed | None, session: str | None) -> Path:
         return path
     path = session_lookup.session(session) if session else _running() or _between_runs()
     if session is not None:
-        _have_followed(path)
+        _followed(placements.of_study(path.parent))
     return path
 
 
@@ -133,31 +134,23 @@ def _at_a_place(session: str | None) -> Placed | None:
     Raises:
         NotAvailable: the place cannot be reached.
     """
-    from gpuwatch.cli.place import watching
-    from gpuwatch.places import placements
-
-    if session is None:
-        placed = None if _running() is not None else placements.newest()
-    else:
-        placed = placements.named(session)
-    if placed is None or placed.done:
-        return None
-    watching.have_followed(placed)
-    return placed
+    if session is not None:
+        return _followed(placements.named(session))
+    return None if _running() is not None else _followed(placements.newest())
 
 
-def _have_followed(path: Path) -> None:
-    """Have somebody follow the study of the session ``path``, if it goes on at a place.
+def _followed(placed: Placed | None) -> Placed | None:
+    """``placed``, which somebody follows from now on; ``None``: it is over, or runs here.
 
     Raises:
         NotAvailable: the place cannot be reached.
     """
+    if placed is None or placed.done:
+        return None
     from gpuwatch.cli.place import watching
-    from gpuwatch.places import placements
 
-    placed = placements.of_study(path.parent)
-    if placed is not None and not placed.done:
-        watching.have_followed(placed)
+    watching.have_followed(placed)
+    return placed
 
 
 def _nothing() -> UsageError:
@@ -166,9 +159,6 @@ def _nothing() -> UsageError:
 
 def _running() -> Path | None:
     """The newest session of a live run."""
-    from gpuwatch.session.reading.reader import SessionReader
-    from gpuwatch.session.reading.status import status
-
     for path in reversed(session_lookup.live_sessions()):
         with SessionReader(path) as reader:
             if status(reader.meta(), path).live:
@@ -178,8 +168,6 @@ def _running() -> Path | None:
 
 def _between_runs() -> Path:
     """The latest session of the newest running study; waits for the first one if necessary."""
-    from gpuwatch.session.study.study_folder import is_held, sessions_in
-
     going = session_lookup.studies_going_on()
     if not going:
         raise _nothing()
