@@ -14,22 +14,20 @@ import argparse
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpuwatch.cli import plan as preview
 from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import begun, launch
+from gpuwatch.cli.place.lookup import sent
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.text import shell, to_paste
+from gpuwatch.places.placements import Placed
 from gpuwatch.recorder.api import NotOwn, resumable
 from gpuwatch.recorder.request import Request
 from gpuwatch.session.study.outcomes import missing
 from gpuwatch.session.study.plan import PLAN, Plan, read, unique
-
-if TYPE_CHECKING:
-    from gpuwatch.places.placements import Placed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,8 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     folder = folder_of(arguments.study)
-    from gpuwatch.cli.place.lookup import sent
-
     placed = sent(folder)
     if placed is not None:
         return _at_its_place(placed, arguments)
