@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpuwatch.cli import plan as preview
 from gpuwatch.cli.commands import record
@@ -32,9 +31,8 @@ from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.study_result import exit_code
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.recorder.request import Request
-
-if TYPE_CHECKING:
-    from gpuwatch.places.placements import Placed
+from gpuwatch.session.study.progress import recorder_alive
+from gpuwatch.session.study.study_folder import sessions_in
 
 
 def add_arguments(parser: Parser) -> None:
@@ -67,11 +65,14 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
         from gpuwatch.cli.place import sending, watching
 
         (placed,) = sending.send(request)
-        begun.begun(Path(placed.study), request.plan, arguments)
+        study = Path(placed.study)
+        begun.begun(study, request.plan, arguments)
         if not arguments.plain:
-            return _shown_there(placed, arguments)
+            look = screen_options.look(arguments)
+            shown = watching.on_screen(placed, look, _refresh(arguments))
+            return _ended(study, shown) if sessions_in(study) else exit_code(study)
         if (path := watching.first_session(placed)) is None:
-            return exit_code(Path(placed.study))
+            return exit_code(study)
     else:
         record.report_orphans()
         record.takes_input(request.plan, foreground=False)
@@ -92,19 +93,7 @@ def _refresh(arguments: argparse.Namespace) -> float:
 def _ended(study: Path, shown: int) -> int:
     """Print the summary of a study that is over; returns the exit code, of what showed it while the
     study goes on."""
-    from gpuwatch.session.study.progress import recorder_alive
-
     if shown != ExitCode.DONE or recorder_alive(study):
         return shown
     record.print_summary(study)
     return exit_code(study)
-
-
-def _shown_there(placed: Placed, arguments: argparse.Namespace) -> int:
-    """Show what becomes of a study at a place; returns the exit code."""
-    from gpuwatch.cli.place.watching import on_screen
-    from gpuwatch.session.study.study_folder import sessions_in
-
-    study = Path(placed.study)
-    shown = on_screen(placed, screen_options.look(arguments), _refresh(arguments))
-    return _ended(study, shown) if sessions_in(study) else exit_code(study)
