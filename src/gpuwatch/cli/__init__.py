@@ -10,12 +10,8 @@ import sys
 
 from gpuwatch import __version__
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code. An error is one line on stderr, not a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments == ["--version"]:

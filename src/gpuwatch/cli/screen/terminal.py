@@ -1,16 +1,13 @@
-"""Whether the terminal can show a screen, and how often the screen is drawn.
-
-It imports next to nothing: every command that may show a screen loads it.
-"""
+"""Whether the terminal can show a screen, and how often the screen is drawn."""
 
 from __future__ import annotations
 
+import argparse
 import os
+import shutil
 import sys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
+from gpuwatch.core.errors import UsageError
 
 REFRESH_SECONDS = 1.0
 _SHORTEST, _LONGEST = 0.1, 60.0
@@ -38,8 +35,6 @@ def refresh(arguments: argparse.Namespace) -> float:
     seconds = REFRESH_SECONDS if arguments.interval is None else float(arguments.interval)
     if _SHORTEST <= seconds <= _LONGEST:
         return seconds
-    from gpuwatch.core.errors import UsageError
-
     raise UsageError(
         f"--interval {seconds:g} is out of range", f"{_SHORTEST:g} to {_LONGEST:g} seconds"
     )
@@ -58,8 +53,6 @@ def usable() -> bool:
 
 def columns() -> int:
     """The terminal's width in columns; COLUMNS overrides it, and 80 is the fallback."""
-    import shutil
-
     return shutil.get_terminal_size((80, 24)).columns
 
 
@@ -73,8 +66,6 @@ def require(instead: str) -> None:
     """Raise UsageError if no screen can be drawn; ``instead`` is the command to suggest."""
     if usable():
         return
-    from gpuwatch.core.errors import UsageError
-
     if sys.stdin.isatty() and sys.stdout.isatty():
         what = f"a screen cannot be drawn with TERM={os.environ.get('TERM', '')!r}"
         raise UsageError(what, f"set TERM=xterm-256color, or use: {instead}")
