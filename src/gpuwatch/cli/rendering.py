@@ -25,22 +25,16 @@ def render(
     ``table`` uses ``columns`` and ``colours`` of the terminal, and ``short``, for the answer alone.
     ``md`` links to ``roofline``, the picture. ``html`` reads its curves from the sessions.
     """
-    if form == "json":
-        from gpuwatch.report import json
+    from gpuwatch.report import csv, json, markdown, text
 
+    if form == "json":
         return json.dumps(json.study(result))
     if form == "md":
-        from gpuwatch.report import markdown
-
         return markdown.as_markdown(result, roofline=roofline)
     if form == "csv":
-        from gpuwatch.report import csv
-
         return csv.as_csv(result)
     if form == "html":
         return _page(result)
-    from gpuwatch.report import text
-
     return text.terminal(result, columns, colours, short=short)
 
 
