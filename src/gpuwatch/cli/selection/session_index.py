@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from gpuwatch import __version__
@@ -46,7 +47,8 @@ def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:
         folders.setdefault(path.parent, []).append(cache.session(path))
     sessions, studies = [], []
     for folder, rows in folders.items():
-        facts, (labels, problem) = cache.plan(folder), read_with_problem(folder)
+        facts = cache.of_file(folder / PLAN, partial(planned, folder))
+        labels, problem = read_with_problem(folder)
         for row in rows:
             run, block = facts["places"].get(row.path.name, (None, None))
             label = {**vars(labels.get(row.path.name, NONE)), "labels_problem": problem}
@@ -55,7 +57,8 @@ def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:
             # While it waits, a study of one run has the label of that.
             own = labels.get("", NONE) if rows else next(iter(labels.values()), NONE)
             label = {**vars(own), "labels_problem": problem}
-            studies.append(_study(folder, rows, facts, label, cache.sayings(folder)))
+            said = cache.of_file(folder / SUMMARY_JSON, partial(_sayings, folder))
+            studies.append(_study(folder, rows, facts, label, said))
     cache.save()
     sessions.sort(key=lambda row: (row.started, str(row.path)), reverse=True)
     return Listed(tuple(sessions), tuple(studies))
@@ -100,6 +103,10 @@ def _placement(placement: Placement) -> dict[str, JSON]:
     }
 
 
+def _sayings(folder: Path) -> list[JSON]:
+    return [vars(each) for each in sayings(folder)]
+
+
 def _session(path: Path) -> ListedSession:
     """What is told of a session, read from its small tables only."""
     try:
@@ -121,26 +128,15 @@ class _Cache:
 
     def session(self, path: Path) -> ListedSession:
         """A session; one that is over is read only once."""
-        row = self._of_file(
+        row = self.of_file(
             path, lambda: _session(path).document(), lambda row: row["status"] in _OVER
         )
         return ListedSession(**values_of({**row, "path": path}))
 
-    def plan(self, folder: Path) -> dict[str, JSON]:
-        """The result of :func:`gpuwatch.analysis.summary.listing.planned`."""
-        plan: dict[str, JSON] = self._of_file(folder / PLAN, lambda: planned(folder))
-        return plan
-
-    def sayings(self, folder: Path) -> list[JSON]:
-        """The result of :func:`gpuwatch.session.study.summary.sayings`."""
-        said: list[JSON] = self._of_file(
-            folder / SUMMARY_JSON, lambda: [vars(each) for each in sayings(folder)]
-        )
-        return said
-
-    def _of_file(
+    def of_file(
         self, path: Path, read_: Callable[[], JSON], lasts: Callable[[JSON], bool] = lambda _: True
     ) -> JSON:
+        """What ``read_`` reads of a file, kept until the file changes if it ``lasts``."""
         mark, known = _mark(path), self._known.get(str(path))
         if known is not None and known[0] == mark:
             return known[1]
