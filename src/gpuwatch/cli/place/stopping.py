@@ -86,22 +86,17 @@ def jobs_left(noted: Path) -> list[OwnJob]:
     try:
         return own_jobs.found(noted)
     except NotAvailable as error:
-        names = ", ".join(going_on) if (going_on := _going_on(noted)) else "what is left there"
+        names = ", ".join(
+            Path(placed.study).name
+            for placed in placements.all_placed()
+            if not placed.done and own_jobs.is_of(noted, placed.place)
+        )
         hint = later(error.hint, "gpuwatch stop --all")
         raise NotAvailable(
-            f"{names} was not ended: a cluster that you sent studies to cannot be asked: "
-            f"{error.message}",
+            f"{names or 'what is left there'} was not ended: a cluster that you sent studies to "
+            f"cannot be asked: {error.message}",
             f"{hint}; or forget that cluster: rm {shell(noted)}",
         ) from error
-
-
-def _going_on(noted: Path) -> list[str]:
-    """The studies that go on where ``noted`` says, as far as is known here."""
-    return [
-        Path(placed.study).name
-        for placed in placements.all_placed()
-        if not placed.done and own_jobs.is_of(noted, placed.place)
-    ]
 
 
 def end_job(job: OwnJob) -> str | None:
