@@ -6,11 +6,11 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import LaunchSpec, Problem
+from gpuwatch.core.models import JSON, LaunchSpec, Problem
 from gpuwatch.core.text import clean, shell
 from gpuwatch.runners.interpreter import choose
 from gpuwatch.telemetry.nvml.fields import Fact
@@ -30,7 +30,9 @@ print(json.dumps([torch.__version__, torch.version.cuda, torch.cuda.get_arch_lis
 """
 
 
-_PLACE = "import importlib.util as u; s = u.find_spec('torch'); print(s and s.origin or '')"
+_PLACE = (
+    "import importlib.util as u, json; s = u.find_spec('torch'); print(json.dumps(s and s.origin))"
+)
 
 _ASSIGNMENT = re.compile(r"^(\w+)[^=\n]*= *(?:None|['\"]([^'\"\n]*)['\"])", re.MULTILINE)
 """A line of ``version.py``: ``cuda: Optional[str] = '13.2'``."""
@@ -71,40 +73,36 @@ def obstacles(
     if not bare or not spec.gpus:
         return []
     python = choose(spec.environment.python, {**spec.variables, **spec.environment.variables}).path
-    try:
-        place = subprocess.run(
-            [python, "-c", _PLACE], capture_output=True, text=True, timeout=30, cwd=os.sep
-        ).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return []
+    place = answer([python, "-c", _PLACE], 30)
     build = read(Path(place).parent) if place else None
     if build is None:
         return []
-    found = [
-        verdict(build, _text(gpu["compute.capability"]), _text(gpu["driver.version"]), python)
-        for gpu in look(spec.gpus)
-    ]
+    found = [verdict(build, gpu, python) for gpu in look(spec.gpus)]
     return list(dict.fromkeys(problem for problem in found if problem is not None))
 
 
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+def answer(command: Sequence[str], patience: float) -> JSON:
+    """What a command prints as JSON, on its last line; ``None`` if that fails, or takes more than
+    ``patience`` seconds."""
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=patience,
+            cwd=os.sep,
+            check=True,
+        )
+        return json.loads(done.stdout.splitlines()[-1])
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return None
 
 
 def probe(python: str) -> TorchBuild | None:
     """Import torch in the interpreter and ask it; ``None`` if it does not answer."""
-    try:
-        answer = subprocess.run(
-            [python, "-c", _PROBE],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-            cwd=os.sep,
-            check=True,
-        ).stdout
-        version, cuda, architectures, refusal = json.loads(answer.splitlines()[-1])
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+    if (told := answer([python, "-c", _PROBE], PATIENCE_SECONDS)) is None:
         return None
+    version, cuda, architectures, refusal = told
     return TorchBuild(version, cuda, tuple(architectures), refusal)
 
 
@@ -117,10 +115,10 @@ def fails(python: str) -> Problem:
     )
 
 
-def verdict(
-    build: TorchBuild, capability: str | None, driver: str | None, python: str
-) -> Problem | None:
-    """Why this torch cannot use a GPU of compute capability ``capability``; ``None``: it can."""
+def verdict(build: TorchBuild, facts: Mapping[str, Fact], python: str) -> Problem | None:
+    """Why this torch cannot use a GPU with these ``facts``; ``None``: it can."""
+    known = (facts.get(key) for key in ("compute.capability", "driver.version"))
+    capability, driver = (None if fact is None else str(fact) for fact in known)
     major, _, minor = (capability or "").partition(".")
     pair = (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None
     fitting = build_for(pair, driver)

@@ -14,7 +14,6 @@ import json
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -291,18 +290,8 @@ def _python(
     The build is read from torch's files or, with ``try_torch``, from the imported torch.
     """
     chosen = choose(requested, os.environ)
-    try:
-        done = subprocess.run(
-            [chosen.path, "-c", _VERSIONS],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-            cwd=os.sep,
-            check=True,
-        )
-        version, torch, torchvision, place = json.loads(done.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError):
-        version = torch = torchvision = place = None
+    told = torch_builds.answer([chosen.path, "-c", _VERSIONS], PATIENCE_SECONDS)
+    version, torch, torchvision, place = told or (None, None, None, None)
     build = torch_builds.read(Path(place).parent) if place else None
     kind = None if build is None else f"CUDA {build.cuda}" if build.cuda else "CPU"
     tried = bool(try_torch and torch)
@@ -315,9 +304,7 @@ def _refusal(
 ) -> Problem | None:
     if build is None:
         return torch_builds.fails(python.path) if python.torch_tried else None
-    capability = _text(device.attributes.get("compute.capability"))
-    driver = _text(device.attributes.get("driver.version"))
-    return torch_builds.verdict(build, capability, driver, python.path)
+    return torch_builds.verdict(build, device.attributes, python.path)
 
 
 def _text(value: object) -> str | None:
