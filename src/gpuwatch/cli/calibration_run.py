@@ -34,10 +34,7 @@ _HURRY = f"measured in a hurry: {_LOW}"
 class Target:
     """A device to be measured."""
 
-    kind: str
-    name: str
-    uuid: str | None = None
-    attributes: Mapping[str, JSON] = field(default_factory=dict)
+    device: Device
     warnings: tuple[str, ...] = ()
     """Other activity on the device that lowers the figures."""
 
@@ -48,7 +45,7 @@ def targets(gpus: Sequence[str] | None, device: str | None) -> list[Target]:
     Raises:
         NotAvailable: the requested GPUs are not there.
     """
-    cpu = [Target("cpu", "CPU")]
+    cpu = [Target(Device("cpu", "cpu", "CPU"))]
     if device == "cpu" or gpus == ():
         return cpu
     given = resolve(gpus, os.environ)
@@ -63,10 +60,7 @@ def targets(gpus: Sequence[str] | None, device: str | None) -> list[Target]:
         raise NotAvailable(f"no NVIDIA GPU is seen: {opened.reason}", opened.hint)
     with closing(opened):
         busy = _busy_gpus(opened)
-        return [
-            Target("gpu", gpu.name, gpu.uuid, gpu.attributes, busy.get(gpu.id, ()))
-            for gpu in opened.devices
-        ]
+        return [Target(gpu, busy[gpu.id]) for gpu in opened.devices]
 
 
 def measure(
@@ -78,7 +72,7 @@ def measure(
         UsageError, NotAvailable: no such interpreter, or its torch cannot use the device.
         GpuwatchError: the measurement failed.
     """
-    interpreter = choose(python, os.environ)
+    device, interpreter = target.device, choose(python, os.environ)
     _check(interpreter)
     began = datetime.now(timezone.utc)
     progress = _Progress((*target.warnings, *([_HURRY] if quick else [])))
@@ -86,25 +80,25 @@ def measure(
         pyz = Path(folder) / "workloads.pyz"
         archive.build(pyz)
         command = [interpreter.path, str(pyz), "--calibrate"]
-        command += ["--device", "cpu" if target.kind == "cpu" else "cuda"]
+        command += ["--device", "cpu" if device.kind == "cpu" else "cuda"]
         variables = {**os.environ, **activation(interpreter.path, os.environ)}
-        if target.uuid:
-            variables["CUDA_VISIBLE_DEVICES"] = target.uuid
-        what = "the CPU" if target.kind == "cpu" else target.name
+        if device.uuid:
+            variables["CUDA_VISIBLE_DEVICES"] = device.uuid
+        what = "the CPU" if device.kind == "cpu" else device.name
         say(f"measuring {what} with {interpreter.path} ({interpreter.origin})")
         command += ["--quick"] if quick else ["--patient"] if target.warnings else []
         _run(command, variables, folder, progress, say)
     return {
         "schema": ceilings.SCHEMA,
         "device": {
-            "kind": target.kind,
-            "uuid": target.uuid,
-            "name": target.name if target.kind == "gpu" else progress.device.get("device_name"),
+            "kind": device.kind,
+            "uuid": device.uuid,
+            "name": device.name if device.kind == "gpu" else progress.device.get("device_name"),
         },
         "host": socket.gethostname(),
-        "driver": target.attributes.get("driver.version"),
+        "driver": device.attributes.get("driver.version"),
         "torch": mapping(progress.device.get("versions")).get("torch"),
-        "threads": progress.device.get("threads") if target.kind == "cpu" else None,
+        "threads": progress.device.get("threads") if device.kind == "cpu" else None,
         "when": began.isoformat(timespec="seconds"),
         "seconds": progress.seconds,
         "ceilings": progress.ceilings,
@@ -204,7 +198,11 @@ def _take(line: str, progress: _Progress, say: Callable[[str], None]) -> None:
 
 def _busy_gpus(nvml: NvmlSource) -> dict[str, tuple[str, ...]]:
     """Device id -> warnings about other work on the GPU just before the measurement."""
-    values = dict(zip(nvml.channels, nvml.sample(), strict=True))
+    values = {
+        channel.device: value
+        for channel, value in zip(nvml.channels, nvml.sample(), strict=True)
+        if channel.metric == "hw.gpu.utilization"
+    }
     warnings: dict[str, tuple[str, ...]] = {}
     processes = nvml.processes()
     for gpu in nvml.devices:
@@ -212,10 +210,8 @@ def _busy_gpus(nvml: NvmlSource) -> dict[str, tuple[str, ...]]:
         holders = [process for process in processes.get(gpu.id) or () if process.kind == "compute"]
         if holders:
             reasons.append(f"{_processes([process.pid for process in holders])} {_named(gpu)}")
-        for channel, value in values.items():
-            of_gpu = (channel.device, channel.metric) == (gpu.id, "hw.gpu.utilization")
-            if of_gpu and value is not None and value > BUSY:
-                reasons.append(f"{_named(gpu)} was {units.percent(value)} busy before")
+        if (value := values.get(gpu.id)) is not None and value > BUSY:
+            reasons.append(f"{_named(gpu)} was {units.percent(value)} busy before")
         warnings[gpu.id] = tuple(f"{reason}: {_LOW}" for reason in reasons)
     return warnings
 

@@ -70,12 +70,14 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         documents = [document for _, document in measured]
         sys.stdout.write(dumps({"schema": JSON_SCHEMA, "measured": documents}))
     else:
-        print("\n".join(_table(document, target.attributes) for target, document in measured))
+        print(
+            "\n".join(_table(document, target.device.attributes) for target, document in measured)
+        )
     for target, document in measured:
         if not _any(document):
             reasons = {str(entry["reason"]) for entry in document["ceilings"].values()}
             raise NotAvailable(
-                f"nothing could be measured on {target.name}: {'; '.join(sorted(reasons))}",
+                f"nothing could be measured on {target.device.name}: {'; '.join(sorted(reasons))}",
                 "see `gpuwatch doctor`",
             )
     return ExitCode.DONE
