@@ -239,12 +239,8 @@ def _line(of: ListedSession | ListedStudy, runs: Sequence[ListedSession]) -> dic
     commands = what_ran(runs[::-1], of.commands if isinstance(of, ListedStudy) else ())
     environments = [run.environment for run in runs[::-1]]
     if isinstance(of, ListedSession):
-        name, status, peak, step = (
-            of.id[:8] or of.path.name,  # of one that cannot be read
-            of.status,
-            of.peak_gpu_memory_bytes,
-            of.step_median_seconds,
-        )
+        name, status = of.id[:8] or of.path.name, of.status  # without an id: it cannot be read
+        peak, step = of.peak_gpu_memory_bytes, of.step_median_seconds
         mfu = "" if of.mfu is None else units.percent(of.mfu)
         memory = "" if peak is None else units.bounded(units.binary(peak), of.peak_bound)
         result = of.failure or ("" if step is None else f"{units.quantity(step, 's')}/step")
