@@ -23,6 +23,7 @@ from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem, number
 from gpuwatch.core.shell_line import in_bash, operator_among
 from gpuwatch.core.text import clean, document, shell
 from gpuwatch.core.units import counted, fact
+from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.request import Request, ResolvedPlan, resolve_plan, with_files
 from gpuwatch.session.study.estimate import KnownTimes, about, cell, history
 from gpuwatch.session.study.plan import (
@@ -372,13 +373,7 @@ def launches(resolved: ResolvedPlan, say: Callable[[str], None]) -> list[Launch]
 
     What several of them would ``say`` is said once.
     """
-    said: set[str] = set()
-
-    def say_once(text: str) -> None:
-        if text not in said:
-            said.add(text)
-            say(text)
-
+    say_once = Observer(say).message_once
     names = labels(resolved.request.plan.runs)
     indexes = grouped(
         (names[run.index - 1], run.index) for run in resolved.todo if run.index in resolved.launches
