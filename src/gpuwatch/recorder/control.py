@@ -105,9 +105,11 @@ def run_to_end(
     stop.recording = recording
     if stop.why is not None:
         recording.stop(stop.why)
-    timers: list[threading.Thread] = []
+    limit: threading.Timer | None = None
     if duration is not None:
-        timers.append(threading.Timer(duration, recording.stop, (f"{TIME_LIMIT} {duration:g}s",)))
+        limit = threading.Timer(duration, recording.stop, (f"{TIME_LIMIT} {duration:g}s",))
+        limit.daemon = True
+        limit.start()
     if while_pid is not None:
         ended = partial(stop.ask, f"process {while_pid} ended")
 
@@ -118,19 +120,15 @@ def run_to_end(
 
         process = identify(while_pid)
         if process is None or not when_ended(process, ended):
-            timers.append(threading.Thread(target=look))
-    for timer in timers:
-        timer.daemon = True
-        timer.start()
+            threading.Thread(target=look, daemon=True).start()
     try:
         outcome = recording.run()
         stop.unsaved = outcome.unsaved
         return outcome
     finally:
         stop.recording = None
-        for timer in timers:
-            if isinstance(timer, threading.Timer):
-                timer.cancel()
+        if limit is not None:
+            limit.cancel()
 
 
 def exit_code_of(error: Mapping[str, JSON]) -> ExitCode:
