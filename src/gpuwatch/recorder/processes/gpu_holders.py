@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.writing.statements import Row, gpu_process
 from gpuwatch.telemetry.nvml.fields import GpuProcess
@@ -45,14 +46,10 @@ def held(listed: Mapping[str, Sequence[GpuProcess] | None]) -> dict[Key, GpuUsag
     """Usage by device and PID; merges the compute and graphics entries of a process."""
     usage: dict[Key, GpuUsage] = {}
     for device, processes in listed.items():
-        for process in processes or ():
-            previous = usage.get((device, process.pid))
-            if previous is None:
-                usage[device, process.pid] = GpuUsage(process.used, process.kind)
-                continue
-            sizes = [size for size in (previous.bytes, process.used) if size is not None]
-            kinds = ", ".join(dict.fromkeys((previous.kind, process.kind)))
-            usage[device, process.pid] = GpuUsage(max(sizes) if sizes else None, kinds)
+        for pid, entries in grouped((each.pid, each) for each in processes or ()).items():
+            sizes = [each.used for each in entries if each.used is not None]
+            kinds = dict.fromkeys(each.kind for each in entries)
+            usage[device, pid] = GpuUsage(max(sizes, default=None), ", ".join(kinds))
     return usage
 
 
