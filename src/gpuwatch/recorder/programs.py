@@ -24,11 +24,8 @@ def digests(arguments: Sequence[str], folder: Path) -> dict[str, str]:
     Covers scripts, modules after ``-m``, configurations (``--config=a.yaml``), and the files in a
     ``bash -c`` line; but neither programs found through ``PATH`` nor what a script imports.
     """
-    by_name = {}
-    for name in _named(arguments):
-        if (digest := _digest(folder / name)) is not None:
-            by_name[name] = digest
-    return by_name
+    found = {name: _digest(folder / name) for name in _named(arguments)}
+    return {name: digest for name, digest in found.items() if digest is not None}
 
 
 def of_runs(runs: Sequence[PlannedRun]) -> dict[str, str]:
