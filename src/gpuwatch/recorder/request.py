@@ -8,7 +8,6 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 
 from gpuwatch import runners
 from gpuwatch.core.errors import GpuwatchError
@@ -118,8 +117,8 @@ def resolve_plan(request: Request) -> ResolvedPlan:
         nowhere = {run.index: (problem,) for run in todo}
         return ResolvedPlan(request, todo, {}, nowhere, refused=error)
     launches = {run.index: _launch(run, allocation, request) for run in runs}
-    specs = MappingProxyType(launches)
-    return ResolvedPlan(request, todo, specs, _preflight(runs, specs), notice=allocation.notice)
+    problems = _preflight(runs, launches)
+    return ResolvedPlan(request, todo, launches, problems, notice=allocation.notice)
 
 
 def _allocation(plan: Plan) -> Allocation:
