@@ -10,6 +10,7 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from gpuwatch.core.models import number
 from gpuwatch.recorder.output.step_lines import Report, Step
@@ -62,23 +63,16 @@ class Combined:
             end = None if end is None or seconds is None else end - round(seconds[0] * 1e9)
         waiting.extend(reversed(ones))
 
-    def take(self, after: Mapping[bool, int] | None = None) -> list[Step]:
+    def take(self, after: Mapping[bool, int]) -> list[Step]:
         """The steps of the run that all ranks have told, as lines of one kind each.
 
         ``after``: the steps that are known, of the warm-up and after it.
         """
-        known = after or {}
         if len(self._waiting) < self.ranks:
             return []
-        lines: list[list[tuple[Step, ...]]] = []
-        while (together := self._next()) is not None:
-            if together[0].step <= known.get(together[0].warmup, 0):
-                continue
-            if lines and _kind(lines[-1][-1]) == _kind(together):
-                lines[-1].append(together)
-            else:
-                lines.append([together])
-        return [_line(steps, self._total_steps) for steps in lines]
+        told = iter(self._next, None)
+        new = (steps for steps in told if steps[0].step > after.get(steps[0].warmup, 0))
+        return [_line([*steps], self._total_steps) for _, steps in groupby(new, _kind)]
 
     def _next(self) -> tuple[Step, ...] | None:
         """The next step that every rank has, without the steps that some rank never told."""
