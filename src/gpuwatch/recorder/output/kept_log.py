@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from gpuwatch.core.units import counted
 from gpuwatch.session.writing.statements import Row, event, log_line, without_log
@@ -127,13 +128,8 @@ def _ends(
 
 def _fitting(lines: Sequence[Line], most_lines: int, most_bytes: int) -> int:
     """How many of the first ``lines`` are within both limits."""
-    count = 0
-    for _, _, text in lines[:most_lines]:
-        most_bytes -= _size(text)
-        if most_bytes < 0:
-            break
-        count += 1
-    return count
+    totals = accumulate(_size(text) for _, _, text in lines[:most_lines])
+    return sum(total <= most_bytes for total in totals)
 
 
 def _size(text: str) -> int:
