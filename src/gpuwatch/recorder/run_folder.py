@@ -62,12 +62,8 @@ def held(folder: Path) -> Iterator[None]:
             f"cannot write to {folder}: {error.strerror}", write_hint(folder, error)
         ) from error
     try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise StorageError(
-                "this run already has a recorder", "watch it: gpuwatch attach"
-            ) from error
+        if not paths.locked(fd, fcntl.LOCK_EX):
+            raise StorageError("this run already has a recorder", "watch it: gpuwatch attach")
         recorder = identify(os.getpid())
         with contextlib.suppress(OSError):  # a full disk: the session names it as well
             os.ftruncate(fd, 0)
