@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gpuwatch import runners
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.key_values import parse as key_values
 from gpuwatch.core.models import LABEL, Environment, Mount
@@ -42,30 +43,24 @@ def environments(
             "--python sets the interpreter of the bare environment only",
             f"for a container write --env {texts[0]},python=PATH",
         )
-    labels_ = [
-        environment.label or made for environment, made in zip(parsed, labels(parsed), strict=True)
+    named = [
+        replace(environment, label=environment.label or made)
+        for environment, made in zip(parsed, labels(parsed), strict=True)
     ]
-    _refuse_shared(labels_, parsed)
-    total, seen = Counter(labels_), Counter[str]()
-    numbered = []
-    for environment, label in zip(parsed, labels_, strict=True):
-        seen[label] += 1
-        numbered.append(
-            replace(environment, label=f"{label}#{seen[label]}" if total[label] > 1 else label)
-        )
-    return tuple(numbered)
-
-
-def _refuse_shared(labels_: Sequence[str], parsed: Sequence[Environment]) -> None:
-    """Raise UsageError if different environments have one label."""
-    first: dict[str, Environment] = {}
-    for label, environment in zip(labels_, parsed, strict=True):
-        if replace(first.setdefault(label, environment), label="") != replace(
-            environment, label=""
-        ):
+    of_label = grouped((environment.label, environment) for environment in named)
+    for label, (first, *others) in of_label.items():
+        if any(other != first for other in others):
             raise UsageError(
                 f"two different environments are labelled {label}", "give each its own label="
             )
+    seen = Counter[str]()
+    numbered = []
+    for environment in named:
+        label = environment.label
+        seen[label] += 1
+        several = len(of_label[label]) > 1
+        numbered.append(replace(environment, label=f"{label}#{seen[label]}" if several else label))
+    return tuple(numbered)
 
 
 def _environment(text: str, python: str | None, pull: bool) -> Environment:
@@ -86,13 +81,18 @@ def _environment(text: str, python: str | None, pull: bool) -> Environment:
             )
         values[option.key].append(option.value)
     last = {name: given[-1] if given else None for name, given in values.items()}
+    if last["label"] is not None and not LABEL.fullmatch(last["label"]):
+        raise UsageError(
+            f"invalid label={last['label']} in --env",
+            "begin with a small letter; then small letters, digits and . _ - may follow",
+        )
     if last["network"] not in (None, *_NETWORKS):
         raise UsageError(
             f"unknown network {last['network']!r}", f"choose from: {', '.join(_NETWORKS)}"
         )
     return Environment(
         kind=kind,
-        label=_label(last["label"]),
+        label=last["label"] or "",
         image=image,
         python=last["python"] or (python if kind == "bare" else None),
         mounts=tuple(_mount(mount) for mount in values["mount"]),
@@ -102,16 +102,6 @@ def _environment(text: str, python: str | None, pull: bool) -> Environment:
         pull=pull,
         variables=_variables(values["set"]),
     )
-
-
-def _label(name: str | None) -> str:
-    """``label=``, checked; empty without one."""
-    if name is not None and not LABEL.fullmatch(name):
-        raise UsageError(
-            f"invalid label={name} in --env",
-            "begin with a small letter; then small letters, digits and . _ - may follow",
-        )
-    return name or ""
 
 
 def _variables(texts: Sequence[str]) -> dict[str, str]:
