@@ -76,12 +76,16 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             if not answer:
                 say("no signal was sent")
                 return ExitCode.DONE
-        failures = []
+        failures: list[GpuwatchError] = []
         for target, text in zip(targets, texts, strict=True):
+            pid, number = target.pid, signal.Signals[f"SIG{arguments.signal}"]
             try:
-                _send(target, signal.Signals[f"SIG{arguments.signal}"])
-            except GpuwatchError as error:
-                failures.append(error)
+                signal.pidfd_send_signal(target.descriptor, number)
+            except ProcessLookupError:
+                ended = f"process {pid} ended meanwhile"
+                failures.append(UsageError(ended, "it needs no signal"))
+            except OSError as error:
+                failures.append(GpuwatchError(f"cannot signal process {pid}: {error.strerror}"))
             else:
                 say(f"sent SIG{arguments.signal} to {text}")
         if failures:
@@ -214,16 +218,3 @@ def _runs_gpuwatch(words: Sequence[str]) -> bool:
         or path.parts[-2:] in (("gpuwatch", "__main__.py"), ("runners", "shim.py"))
         for path in map(Path, [*words[:1], *script])
     )
-
-
-def _send(target: Target, number: signal.Signals) -> None:
-    """Raises:
-    UsageError: the process ended meanwhile.
-    GpuwatchError: the kernel refuses.
-    """
-    try:
-        signal.pidfd_send_signal(target.descriptor, number)
-    except ProcessLookupError:
-        raise UsageError(f"process {target.pid} ended meanwhile", "it needs no signal") from None
-    except OSError as error:
-        raise GpuwatchError(f"cannot signal process {target.pid}: {error.strerror}") from error
