@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib import request
-from urllib.error import URLError
 
 from gpuwatch.cli.commands import attach
 from gpuwatch.cli.options.notifying import VARIABLE, WEB, address
@@ -132,7 +131,7 @@ def _tell(to: str, message: dict[str, JSON]) -> bool:
                 timeout=_PATIENCE_SECONDS,
             ):
                 return True
-        except (URLError, OSError, ValueError) as error:
+        except (OSError, ValueError) as error:
             why = getattr(error, "reason", None) or type(error).__name__
     say(f"the address of --notify does not answer ({why}): {text}")
     return False
