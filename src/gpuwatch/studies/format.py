@@ -15,6 +15,7 @@ from gpuwatch.core.text import to_paste
 from gpuwatch.studies import parameters
 from gpuwatch.studies.parameters import MOST_CASES
 from gpuwatch.studies.table import Table, parse, read
+from gpuwatch.workloads import options
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,6 @@ def with_parameters(study: Study, given: Mapping[str, JSON]) -> Study:
 
 
 MOST_BLOCKS = 1_000
-LARGEST_SEED = 2**32 - 1
 _SHORT, _LONG = 120, 2_000
 """Maximum characters of a name or title, and of a longer text."""
 _ENVIRONMENTS = 'environments = ["bare", "docker"]'
@@ -141,7 +141,7 @@ def study_of(text: str, name: str) -> Study:
         rigorous=table.switch("rigorous"),
         margin=table.quantity("margin", 'margin = "1%"'),
         cool_down=table.quantity("cool_down", 'cool_down = "2s"'),
-        order_seed=table.integer("order_seed", 0, LARGEST_SEED),
+        order_seed=table.integer("order_seed", 0, options.LARGEST_SEED),
         on=table.texts("on", 'on = ["ssh=a100", "ssh=l4"]'),
     )
     table.done(_OF_A_PART, "it belongs in a [[part]]")
