@@ -31,9 +31,8 @@ class RunProcesses:
     orphan moves below the shim, or below another process in its container.
     """
 
-    def __init__(self, tree: WorkloadSource, proc: Path = Path("/proc")) -> None:
+    def __init__(self, tree: WorkloadSource) -> None:
         self._tree = tree
-        self._proc = proc
         self._roots: tuple[int, ...] = ()
         self._above: frozenset[int] = frozenset()
         self._places: frozenset[str] = frozenset()
@@ -44,7 +43,7 @@ class RunProcesses:
 
         ``None``: it has ended, or ``/proc`` does not show it.
         """
-        stat = read_stat(pid, self._proc)
+        stat = read_stat(pid)
         if stat is None:
             return pid in self._tree.pids or None
         if (pid, stat.started) in self._known:
@@ -68,7 +67,7 @@ class RunProcesses:
             pid = above.parent
             if above.session in self._roots:
                 return True
-            above = read_stat(pid, self._proc)
+            above = read_stat(pid)
         return False
 
     def _look_at_roots(self) -> None:
@@ -80,20 +79,20 @@ class RunProcesses:
         of_recorder = self._place("self")
         places = {self._place(pid) for pid in roots} - {None, of_recorder}
         self._places = frozenset(str(place) for place in places)
-        stats = [read_stat(pid, self._proc) for pid in roots]
+        stats = [read_stat(pid) for pid in roots]
         parents = {stat.parent for stat in stats if stat is not None}
         self._above = frozenset(pid for pid in parents if self._is_shim(pid))
 
     def _is_shim(self, pid: int) -> bool:
         try:
-            words = (self._proc / str(pid) / "cmdline").read_bytes().split(b"\0")
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except OSError:
             return False
         return any(word.endswith(b"/shim.py") for word in words[:8])
 
     def _place(self, pid: int | str) -> str | None:
         try:
-            text = (self._proc / str(pid) / "cgroup").read_text("utf-8", "replace")
+            text = Path(f"/proc/{pid}/cgroup").read_text("utf-8", "replace")
         except OSError:
             return None
         return place_of(text)
@@ -208,7 +207,8 @@ class ProcessWatch:
                 rows.append(_process_row(t, known, running=True))
             if new or _moved(known):
                 known.written = known.cores, known.row.resident
-                rows.append(_use_row(t, known))
+                cores = None if known.cores is None else round(known.cores, 3)
+                rows.append(process_use(t, pid, cores, known.row.resident))
         return rows
 
     def _chosen(self, tree: Mapping[int, ProcessRow], on_gpus: Mapping[Key, GpuUsage]) -> list[int]:
@@ -289,8 +289,3 @@ def _process_row(t: int, known: _Watched, *, running: bool) -> Row:
         running,
         identity.reason,
     )
-
-
-def _use_row(t: int, known: _Watched) -> Row:
-    cores = None if known.cores is None else round(known.cores, 3)
-    return process_use(t, known.row.pid, cores, known.row.resident)
