@@ -215,7 +215,7 @@ class Recording:
         run = self._run
         if run is None:
             self._writer.put(*self._ceilings.rows(self._intake))
-            self._writer.put(*self._sources.process_rows(time.monotonic_ns() - self._base_ns))
+            self._writer.put(*self._sources.processes.rows(time.monotonic_ns() - self._base_ns))
             return None
         result = run.result()
         self._note_state(run.state())
@@ -235,7 +235,7 @@ class Recording:
         if self._hook is not None and not self._over:
             self._writer.put(*self._hook.look(time.monotonic_ns() - self._base_ns))
         self._writer.put(*self._ceilings.rows(self._intake))
-        self._writer.put(*self._sources.process_rows(time.monotonic_ns() - self._base_ns))
+        self._writer.put(*self._sources.processes.rows(time.monotonic_ns() - self._base_ns))
         self._writer.put(*self._sources.used_rows(self._intake))
         self._writer.put(*self._process_facts.look(run.pids, started=self._intake.started))
         self._writer.hurry = self._often or bool(outputs) or taken > _MUCH

@@ -95,7 +95,7 @@ class Sources:
             self._tree = WorkloadSource(listed, contained=contained, gpu_shares=shares)
         if self._tree is not None:
             self.all.append(self._tree)
-        self._processes = ProcessWatch(self._nvml, self._tree)
+        self.processes = ProcessWatch(self._nvml, self._tree)
         self._used: dict[str, bool | None] = {}
         """Whether the run uses each GPU, as the session says."""
 
@@ -193,10 +193,6 @@ class Sources:
         if self._tree is not None:
             self._tree.set_roots(roots)
 
-    def process_rows(self, t: int) -> list[Row]:
-        """Rows for processes that appeared, changed or left; ``t``: session time in ns."""
-        return self._processes.rows(t)
-
     def device_rows(self, spec: LaunchSpec | None) -> list[Row]:
         """Rows for all devices, with what is known of their use before the run begins."""
         before = True if spec is None else None if spec.gpus else False
@@ -206,7 +202,7 @@ class Sources:
     def restore(self, used: dict[str, bool | None], seen: set[str]) -> None:
         """Take over what an earlier recorder knew: use by GPU, and the GPUs with processes seen."""
         self._used = used
-        self._processes.used_by_tree |= seen
+        self.processes.used_by_tree |= seen
 
     def used_rows(self, intake: Intake, *, over: bool = False) -> list[Row]:
         """Rows for the GPUs that the run uses, whenever its reports or processes show a change.
@@ -214,11 +210,11 @@ class Sources:
         ``over``: the run has ended, so GPUs without any of its processes were not used.
         """
         gpus = self._gpus() if self._tree is not None else ()
-        reported, is_conclusive = set(intake.device_uuids), self._processes.is_conclusive
+        reported, is_conclusive = set(intake.device_uuids), self.processes.is_conclusive
         told = {gpu.id for gpu in gpus if gpu.uuid in reported}
         if self._tree is not None:
             self._tree.told_gpus = frozenset(told)
-        used = told | self._processes.used_by_tree
+        used = told | self.processes.used_by_tree
         if not used and intake.device_type == "cuda":
             is_conclusive = False
         if not used and intake.device_type != "cpu" and not (over and is_conclusive):
