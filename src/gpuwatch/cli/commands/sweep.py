@@ -95,16 +95,13 @@ def axes(
             fixed[name] = True
             continue
         texts = given.split(",") if name in parameters.SWEEPABLE else [given]
-        values = [_value(name, text.strip()) for text in texts]
+        try:
+            values = [parameters.value_of(name, text.strip()) for text in texts]
+        except ValueError as error:
+            what = f"{parameters.flag(name)}: {error}"
+            raise UsageError(what, "see `gpuwatch run --help`") from None
         if len(values) > 1:
             sweep[name] = parameters.axis(name, values, "sweep")
         else:
             fixed[name] = parameters.checked(name, values[0], "sweep")
     return fixed, sweep
-
-
-def _value(name: str, text: str) -> JSON:
-    try:
-        return parameters.value_of(name, text)
-    except ValueError as error:
-        raise UsageError(f"{parameters.flag(name)}: {error}", "see `gpuwatch run --help`") from None
