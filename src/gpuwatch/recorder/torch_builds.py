@@ -126,23 +126,18 @@ def verdict(build: TorchBuild, facts: Mapping[str, Fact], python: str) -> Proble
         hint = "train on the CPU: --device cpu, or on a newer GPU"
     else:
         hint = f"install into {python}: {fitting}; or take the CPU: --device cpu"
+    torch = f"torch {build.version}"
     if build.cuda is None:
-        reason = "is built for the CPU alone"
-        return Problem("torch-without-cuda", f"torch {build.version} {reason}", hint)
+        return Problem("torch-without-cuda", f"{torch} is built for the CPU alone", hint)
     if pair is not None and not runs_on(pair, build.architectures):
-        reason = f"has no code for compute capability {capability}, only for "
-        reason += " ".join(build.architectures)
-        return Problem("torch-without-architecture", f"torch {build.version} {reason}", hint)
+        codes = " ".join(build.architectures)
+        text = f"{torch} has no code for compute capability {capability}, only for {codes}"
+        return Problem("torch-without-architecture", text, hint)
     if is_too_old(driver, build.cuda):
-        least = oldest_driver(build.cuda)
-        reason = (
-            f"is built for CUDA {build.cuda}, which needs driver {least} or later, not {driver}"
-        )
-        hint = f"update the driver to {least} or later, or {hint}"
-        return Problem("driver-too-old", f"torch {build.version} {reason}", hint)
+        least = f"{oldest_driver(build.cuda)} or later"
+        text = f"{torch} is built for CUDA {build.cuda}, which needs driver {least}, not {driver}"
+        return Problem("driver-too-old", text, f"update the driver to {least}, or {hint}")
     if build.refusal is not None:
-        reason = f"cannot start CUDA: {clean(build.refusal, 300)}"
-        return Problem(
-            "cuda-refused", f"torch {build.version} {reason}", "see whether nvidia-smi works"
-        )
+        text = f"{torch} cannot start CUDA: {clean(build.refusal, 300)}"
+        return Problem("cuda-refused", text, "see whether nvidia-smi works")
     return None
