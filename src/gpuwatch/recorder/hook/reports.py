@@ -259,12 +259,9 @@ class HookReports:
         return rows + self._tiers[rank].add(max(0, ended), step)
 
     def _rank_row(self, rank: int, process: _Process) -> Row:
-        run = self._runs.get(rank)
-        uuids = None if run is None else run.body.get("device_uuid")
-        device = None if run is None else run.body.get("device")
-        used = uuids[0] if isinstance(uuids, list) and uuids else device
-        nodes = [] if run is None else run.body.get("cpu_nodes")
-        known = map(_whole, sequence(nodes))
+        body = self._runs[rank].body if rank in self._runs else {}
+        used = next(iter(sequence(body.get("device_uuid"))), body.get("device"))
+        known = map(_whole, sequence(body.get("cpu_nodes")))
         return statements.rank(
             RankRow(
                 rank,
@@ -273,8 +270,8 @@ class HookReports:
                 process.pid,
                 None if used is None else str(used),
                 tuple(node for node in known if node is not None)[:_MOST_NODES],
-                None if run is None else _whole(run.body.get("gpu_node")),
-                run is not None and run.body.get("sharded") is True,
+                _whole(body.get("gpu_node")),
+                body.get("sharded") is True,
             )
         )
 
@@ -379,8 +376,7 @@ def _run_of_all(runs: Mapping[int, Report]) -> Report:
     """The ``run`` of the first rank, with the GPUs and the batches of all."""
     bodies = [runs[rank].body for rank in sorted(runs)]
     body = dict(bodies[0])
-    uuids = [body.get("device_uuid") for body in bodies]
-    listed = [uuid for each in uuids if isinstance(each, list) for uuid in each]
+    listed = [uuid for each in bodies for uuid in sequence(each.get("device_uuid"))]
     if listed:
         body["device_uuid"] = list(dict.fromkeys(listed))
     sizes = [_whole(each.get("batch_size")) for each in bodies]
