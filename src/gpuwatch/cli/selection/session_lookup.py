@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gpuwatch.core import paths
 from gpuwatch.core.errors import GpuwatchError, StorageError, UsageError
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import shell, to_paste
+from gpuwatch.session.placement import PLACEMENT
+from gpuwatch.session.placement import read as read_placement
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.status import goes_on_alone
 from gpuwatch.session.schema import SUFFIX
+from gpuwatch.session.study.estimate import known_meta
 from gpuwatch.session.study.label import Label
 from gpuwatch.session.study.labels import read
 from gpuwatch.session.study.plan import PLAN
@@ -62,8 +67,6 @@ def studies_going_on() -> list[Path]:
 
 def waiting_studies() -> list[Path]:
     """The folders of studies at places that have no session yet, or never got one."""
-    from gpuwatch.session.placement import PLACEMENT
-
     return [
         folder.resolve()
         for folder in _folders()
@@ -77,19 +80,14 @@ def _folders() -> list[Path]:
     return [*paths.studies_elsewhere(), *(Path(entry.path) for entry in inside)]
 
 
-def orphans() -> list[tuple[str, str]]:
+def orphans() -> Iterator[tuple[str, str]]:
     """Runs still going here whose recorder died: (label, session id or path)."""
-    from gpuwatch.session.reading.reader import SessionReader
-    from gpuwatch.session.reading.status import goes_on_alone
-
-    orphans_ = []
     for path in live_sessions():
         with contextlib.suppress(GpuwatchError), SessionReader(path) as reader:
             meta = reader.meta()
             if goes_on_alone(meta):
                 session = mapping(meta.get("session"))
-                orphans_.append((str(session.get("label")), str(session.get("id") or path)))
-    return orphans_
+                yield str(session.get("label")), str(session.get("id") or path)
 
 
 def known_sessions() -> list[Path]:
@@ -195,8 +193,6 @@ def _labelled(text: str, known: Iterable[Path]) -> list[Path]:
 def fetched_in_part(text: str) -> Path | None:
     """The folder of the study that ``text`` names, if a few figures of its runs are all that was
     fetched of it."""
-    from gpuwatch.session.placement import read as read_placement
-
     if os.path.isdir(text):
         named = [Path(text)]
     else:
@@ -291,6 +287,4 @@ def refuse_taken(name: str, of: tuple[Path, str] | None, several: str) -> None:
 
 
 def _identifier(path: Path) -> str:
-    from gpuwatch.session.study.estimate import known_meta
-
     return str(mapping((known_meta(path) or {}).get("session")).get("id", ""))
