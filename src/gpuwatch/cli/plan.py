@@ -351,8 +351,8 @@ def _legend(part: Part, runs: Sequence[PlannedRun], marks: Mapping[int, str]) ->
 
 def _by_case(part: Part, runs: Sequence[PlannedRun]) -> list[tuple[int, list[PlannedRun]]]:
     """Consecutive runs of the same case, each group with the case's place in the part."""
-    key = part.workloads.index
-    return [(case, list(group)) for case, group in groupby(runs, lambda run: key(run.workload))]
+    by_case = groupby(runs, lambda run: part.workloads.index(run.workload))
+    return [(case, list(group)) for case, group in by_case]
 
 
 @dataclass(frozen=True)
