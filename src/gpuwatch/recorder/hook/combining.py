@@ -146,15 +146,11 @@ def _line(steps: Sequence[tuple[Step, ...]], total_steps: int | None) -> Step:
         tokens=_total(steps, "tokens"),
         seconds=tuple(one.seconds[0] for one in slowest if one.seconds) if timed else None,
         loss=tuple(losses) if len(losses) == len(steps) else None,
-        acc1=None,
-        acc5=None,
         phases=_phases(slowest),
-        partial=(),
         flop=_total(steps, "flop"),
         bytes=_total(steps, "bytes"),
         total_steps=total_steps,
         monotonic_ns=max(ends) if len(ends) == len(last) else None,
-        writer=None,
         sampled=round(with_phases(slowest), 6),
     )
 

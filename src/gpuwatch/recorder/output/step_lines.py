@@ -6,6 +6,7 @@ import json
 import math
 from array import array
 from collections.abc import Mapping
+from dataclasses import field
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping
@@ -136,18 +137,18 @@ class Step:
     step: int
     count: int
     warmup: bool
-    samples: float | None
-    seconds: tuple[float, ...] | None
-    loss: tuple[float, ...] | None
-    acc1: tuple[float, ...] | None
-    acc5: tuple[float, ...] | None
-    phases: Mapping[str, float]
-    partial: tuple[int, ...]
-    flop: float | None
-    bytes: float | None
-    total_steps: int | None
-    monotonic_ns: int | None
-    writer: str | None
+    samples: float | None = None
+    seconds: tuple[float, ...] | None = None
+    loss: tuple[float, ...] | None = None
+    acc1: tuple[float, ...] | None = None
+    acc5: tuple[float, ...] | None = None
+    phases: Mapping[str, float] = field(default_factory=dict)
+    partial: tuple[int, ...] = ()
+    flop: float | None = None
+    bytes: float | None = None
+    total_steps: int | None = None
+    monotonic_ns: int | None = None
+    writer: str | None = None
     """The process or rank that printed the line, if it tells."""
     tokens: float | None = None
     """Tokens that all steps of the line processed together."""
