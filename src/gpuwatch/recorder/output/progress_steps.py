@@ -54,11 +54,7 @@ class ProgressSteps:
         if self._over:
             return None, False
         if self._formats is None:
-            self._formats = dict(formats())
-            if self._name is not None:
-                self._formats = {
-                    name: each for name, each in self._formats.items() if name == self._name
-                }
+            self._formats = {name: each for name, each in formats() if self._name in (None, name)}
         for name, each in list(self._formats.items()):
             try:
                 progress = each.read(line)
