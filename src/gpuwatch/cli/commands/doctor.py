@@ -336,7 +336,6 @@ def _folder(path: Path, variable: str) -> report.Folder:
     return report.Folder(str(path), free, problem)
 
 
-Key = TypeVar("Key")
 Answer = TypeVar("Answer")
 
 MOST = 12
@@ -351,25 +350,24 @@ def images(patience: float) -> list[str]:
     gpuwatch's default images are left out.
     """
     finders: Mapping[str, Callable[[], list[str]]] = {
-        "docker": _docker,
         "apptainer": _sif_files,
         "charliecloud": _root_folders,
+        "docker": _docker,
     }
-    kinds = [kind for kind in runners.kinds(aliases=False) if kind in finders]
-    found = answers({kind: finders[kind] for kind in kinds}, patience)
+    found = answers(finders, patience)
     named = {
         kind: [text for text in texts if text.isprintable() and "," not in text][:MOST]
         for kind, texts in found.items()
     }
-    return [f"{kind}={image}" for kind in kinds for image in named.get(kind, ())]
+    return [f"{kind}={image}" for kind in finders for image in named.get(kind, ())]
 
 
-def answers(questions: Mapping[Key, Callable[[], Answer]], patience: float) -> dict[Key, Answer]:
+def answers(questions: Mapping[str, Callable[[], Answer]], patience: float) -> dict[str, Answer]:
     """The answers to questions that are asked at the same time, so that one that hangs delays none
     of the others; without those that fail, or are not there after ``patience`` s."""
-    found: dict[Key, Answer] = {}
+    found: dict[str, Answer] = {}
 
-    def ask(key: Key, question: Callable[[], Answer]) -> None:
+    def ask(key: str, question: Callable[[], Answer]) -> None:
         with contextlib.suppress(Exception, SystemExit):
             found[key] = question()
 
