@@ -325,14 +325,12 @@ def _codes(part: Part, runs: Sequence[PlannedRun], marks: Mapping[int, str]) -> 
     codes, places = [], part.environments
     for case, group in _by_case(part, runs):
         number = str(case + 1) if len(part.workloads) > 1 else ""
-        codes.append(
-            number
-            + "".join(
-                (ascii_uppercase[places.index(run.environment)] if len(places) > 1 else "")
-                + _SIGNS.get(marks.get(run.index, ""), "")
-                for run in group
-            )
+        letters = "".join(
+            (ascii_uppercase[places.index(run.environment)] if len(places) > 1 else "")
+            + _SIGNS.get(marks.get(run.index, ""), "")
+            for run in group
         )
+        codes.append(number + letters)
     return " ".join(codes)
 
 
