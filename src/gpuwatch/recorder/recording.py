@@ -280,26 +280,21 @@ class Recording:
             rows.append(event(until, "output-missing", text))
         error = self._intake.error or {}
         folder = Path(str(self._run.handle()["folder"]))
-        rows.append(
-            meta(
-                "result",
-                {
-                    "code": result.code,
-                    "signal": result.signal,
-                    "t": ended,
-                    "real_seconds": None if spawned is None else (result.t - spawned) / 1e9,
-                    "user_seconds": result.user_seconds,
-                    "sys_seconds": result.sys_seconds,
-                    "cpu_is_bound": result.cpu_is_bound,
-                    "out_of_memory": result.out_of_memory,
-                    "launcher_failed": result.launcher_failed,
-                    "text": missing or result.text or error.get("message"),
-                    "output_until": until,
-                    "stopped": run_folder.why_stopped(folder, self._stopped),
-                },
-            )
-        )
-        return rows
+        told = {
+            "code": result.code,
+            "signal": result.signal,
+            "t": ended,
+            "real_seconds": None if spawned is None else (result.t - spawned) / 1e9,
+            "user_seconds": result.user_seconds,
+            "sys_seconds": result.sys_seconds,
+            "cpu_is_bound": result.cpu_is_bound,
+            "out_of_memory": result.out_of_memory,
+            "launcher_failed": result.launcher_failed,
+            "text": missing or result.text or error.get("message"),
+            "output_until": until,
+            "stopped": run_folder.why_stopped(folder, self._stopped),
+        }
+        return [*rows, meta("result", told)]
 
 
 def begin(

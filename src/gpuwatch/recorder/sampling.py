@@ -115,14 +115,11 @@ class Sampler:
         before, self._missed = self._missed, self._missed + count
         # One event for the first miss and one for each power of ten, not one per tick.
         if before == 0 or len(str(before)) < len(str(self._missed)):
-            writer.put(
-                event(
-                    now,
-                    "interval-missed",
-                    f"{self._missed} of the first {self._missed + self._taken} samples came too "
-                    f"late for an interval of {self._interval_ns / 1e9:g} s and are missing",
-                )
+            text = (
+                f"{self._missed} of the first {self._missed + self._taken} samples came too "
+                f"late for an interval of {self._interval_ns / 1e9:g} s and are missing"
             )
+            writer.put(event(now, "interval-missed", text))
 
 
 ChannelState = tuple[str, str, "str | None"]
