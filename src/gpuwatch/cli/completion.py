@@ -23,7 +23,6 @@ from gpuwatch.cli.selection.session_lookup import known_sessions
 from gpuwatch.core import paths
 from gpuwatch.core.models import HOOK_OPTIONS
 from gpuwatch.core.text import clean
-from gpuwatch.session.study.label import Label
 from gpuwatch.session.study.labels import LABELS, read
 from gpuwatch.workloads import names
 
@@ -39,11 +38,9 @@ def session_names() -> list[str]:
 
 def _names() -> Iterator[str]:
     sessions = known_sessions()
-    labels: dict[Path, Mapping[str, Label]] = {}
-    for path in reversed(sessions):
-        if path.parent not in labels and os.path.lexists(path.parent / LABELS):
-            labels[path.parent] = read(path.parent)
-    known = [label for of_folder in labels.values() for label in of_folder.values()]
+    folders = dict.fromkeys(path.parent for path in reversed(sessions))
+    labelled = (read(folder) for folder in folders if os.path.lexists(folder / LABELS))
+    known = [label for labels in labelled for label in labels.values()]
     yield from (label.name for label in known)
     yield from (f"tag:{tag}" for label in known for tag in label.tags)
     if sessions:
