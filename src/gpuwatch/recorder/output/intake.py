@@ -43,9 +43,8 @@ _SHARES = {"acc1": "acc@1", "acc5": "acc@5"}
 """What reports call them."""
 
 
-_Told = tuple[Sequence[Row], bool]
+_Taken = tuple[Sequence[Row], bool]
 """What a line tells: rows, and whether it also goes to the log."""
-_LOG: _Told = (), True
 
 
 class Intake:
@@ -193,7 +192,7 @@ class Intake:
             rows.append(event(t, "progress-lines", _AFTER_THE_LAST))
         return [*rows, *self._late_epoch]
 
-    def _line(self, t: int, stream: str, line: str) -> _Told:
+    def _line(self, t: int, stream: str, line: str) -> _Taken:
         if stream == "stdout" and line.startswith(PREFIX):
             try:
                 parsed = parse(line)
@@ -202,7 +201,7 @@ class Intake:
             if isinstance(parsed, Step) or parsed.event == "run":
                 self.own_steps = True
             if self.hooked:
-                return _LOG
+                return (), True
             if isinstance(parsed, Step):
                 self._progress.end()
                 return [*self._step(t, parsed), *self._look(t, parsed)], False
@@ -216,20 +215,20 @@ class Intake:
                 ]
                 rows = [*self._report(t, parsed), *self._look(t, parsed), *complaints]
                 return rows, bool(complaints)
-        return self._log_line(t, line)
+        return self._log_line(t, line), True
 
-    def _log_line(self, t: int, line: str) -> _Told:
-        """A line for the log; if it tells a program's progress, its step or scores too."""
+    def _log_line(self, t: int, line: str) -> list[Row]:
+        """Rows of a line for the log, if it tells a program's progress: its step or scores."""
         if rows := self._serving.read(t, line):
-            return rows, True
+            return rows
         alone = self._scores is None and self._held_progress is None
         step, first = self._progress.read(line, numbered=alone)
         if step is None:
-            return _LOG
+            return []
         if self._held_progress is not None:
             self._held_progress.append((t, step, first))
-            return _LOG
-        return self._progress_rows(t, step, first=first), True
+            return []
+        return self._progress_rows(t, step, first=first)
 
     def _progress_rows(self, t: int, step: Step, *, first: bool) -> list[Row]:
         if self._scores is not None:
