@@ -55,7 +55,7 @@ def test_every_key_of_a_file_is_read() -> None:
     assert (study.margin, study.cool_down, study.order_seed) == ("0.02", "500ms", 7)
     first, second = study.parts
     assert first.environments == ("bare", "docker=my/image:1,shm=1g")
-    assert first.blocks == 5 and first.cases == 3
+    assert first.blocks == 5
     assert first.command == ("python", "my train.py", "--fast")
     assert [(each.name, each.parameters) for each in first.workloads] == [
         ("gcn", {"steps": 50}),
@@ -80,7 +80,7 @@ def test_a_study_runs_at_one_place_or_at_several() -> None:
 def test_commands_to_compare_have_labels_in_their_order() -> None:
     (found,) = part("[part.commands]\nz = \"python 'my train.py'\"\na = 'true'").parts
     assert list(found.commands.items()) == [("z", ("python", "my train.py")), ("a", ("true",))]
-    assert found.cases == 2 and not found.workloads and not found.command
+    assert not found.workloads and not found.command
 
 
 def test_a_sweep_makes_a_case_of_every_combination_in_the_order_asked_for() -> None:

@@ -36,10 +36,6 @@ class StudyPart:
     sweep: Mapping[str, tuple[JSON, ...]] = field(default_factory=dict)
     """Swept parameters, by the workload's flag."""
 
-    @property
-    def cases(self) -> int:
-        return len(self.workloads) + bool(self.command) + len(self.commands)
-
 
 @dataclass(frozen=True)
 class Study:
