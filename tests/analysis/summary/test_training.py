@@ -115,25 +115,35 @@ def test_that_step_is_sought_as_far_back_as_it_is(tmp_path: Path) -> None:
     assert found.training.lost_at == 21
 
 
-def test_warm_up_steps_have_a_count_of_their_own(tmp_path: Path) -> None:
+def test_the_last_figures_are_of_every_step_as_a_warm_up_leaves_out_times_alone(
+    tmp_path: Path,
+) -> None:
+    told = lines(loss=math.nan, warmup=True)
+    found = summary(tmp_path / "a.gpuwatch", steps=told)
+    assert (found.steps.count, found.training.lost_at) == (STEPS - 1, STEPS)
+    assert "the loss is no finite number any more (since step 20)" in found.notes
+    assert (found.training.step.acc1.figure.value, found.training.step.acc1.at) == (0.625, 20)
+    with SessionReader(tmp_path / "a.gpuwatch") as reader:
+        assert listing(reader).failure == "the loss is no finite number"
+    for line in told[:-1]:
+        del line["loss"]
+    assert summary(tmp_path / "b.gpuwatch", steps=told).training.step.loss.at == STEPS
+
+
+def test_a_loss_that_is_finite_after_the_warm_up_is_not_lost(tmp_path: Path) -> None:
     warm = [{**line, "step": line["step"] + 40, "warmup": True} for line in lines(loss=math.nan)]
     found = summary(tmp_path / "a.gpuwatch", steps=[*warm, *lines(loss=1.0)[:3]])
     assert found.training.lost_at is None
-    lost = [{**line, "loss": math.nan} for line in lines()]
-    found = summary(tmp_path / "b.gpuwatch", steps=[*warm, *lost])
-    assert found.training.lost_at == 1
-    silent = [{**line, "loss": None} for line in lines()]
-    found = summary(tmp_path / "c.gpuwatch", steps=[*warm, *silent])
-    assert found.training.lost_at is None
 
 
-def test_a_list_gives_its_last_value_and_a_warm_up_none(tmp_path: Path) -> None:
+def test_a_list_gives_its_last_value(tmp_path: Path) -> None:
     warm = {"event": "step", "step": 1, "warmup": True, "loss": 9.0, "acc1": 0.5}
     batch = {"event": "step", "step": 3, "count": 3, "loss": [3.0, 2.0, 1.5], "acc1": 0.25}
     of = summary(tmp_path / "a.gpuwatch", steps=[warm, batch]).training.step
     assert (of.loss.figure.value, of.acc1.figure.value, of.loss.at) == (1.5, 0.25, 3)
     alone = summary(tmp_path / "b.gpuwatch", steps=[warm]).training.step
-    assert alone.loss.figure.value is None
+    assert (alone.loss.figure.value, alone.loss.at) == (9.0, 1)
+    assert alone.acc5.figure.reason == "no step line has it"
 
 
 def test_of_a_figure_that_is_printed_seldom_the_last_one_is_told_with_its_step(

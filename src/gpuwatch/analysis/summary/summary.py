@@ -209,7 +209,7 @@ def summarise_from(
         samples_per_second=None if doubt else described.samples_per_second,
         known_until_seconds=None if until is None else until / 1e9,
     )
-    training = training_of(reader, None if timed else NO_STEPS, writers)
+    training = training_of(reader, None if steps else NO_STEPS, writers)
     counters = counters_of(meta)
     samples = source.samples(SAMPLED, {row.id for row in rows}, window)
     gpus = [row.id for row in rows if row.kind == "gpu" and row.used]

@@ -58,16 +58,16 @@ class Training:
     """The last figures of a session's training."""
 
     step: Reported
-    """From the timed steps."""
+    """From the step lines, warm-up included."""
     epoch: Reported
     """From the epoch lines."""
     lost_at: int | None = None
-    """The timed step since which no loss is a finite number; ``None``: the newest is one, or none
-    was told."""
+    """The step since which no loss is a finite number; ``None``: the newest is one, or none was
+    told."""
 
 
 def training_of(reader: SessionReader, reason: str | None, writers: str | None = None) -> Training:
-    """The last figures in a session's lines; ``reason``: why there is no timed step, if any.
+    """The last figures in a session's lines; ``reason``: why there is no step, if so.
 
     ``writers``: why the lines are not those of one process, and no figure is known. For a long
     session only the last lines are searched.

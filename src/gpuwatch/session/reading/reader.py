@@ -288,14 +288,14 @@ class SessionReader(Validated):
             after = rows[-1].n
 
     def last_reported(self, keys: Sequence[str]) -> dict[str, tuple[int, float]]:
-        """The newest ``loss``, ``acc1`` or ``acc5`` of a timed step in the last :data:`CHUNK` step
-        lines, as ``(step, value)`` by key; NaN if the value was not a number."""
+        """The newest ``loss``, ``acc1`` or ``acc5`` in the last :data:`CHUNK` step lines, as
+        ``(step, value)`` by key; NaN if it was not a number. A warm-up leaves out times alone."""
         newest: dict[str, tuple[int, float]] = {}
         first = self.last_step() - CHUNK
         for key in keys:
             rows = self._rows(
-                f"SELECT step, {key} FROM step WHERE n > ? AND NOT {WARMUP} "  # noqa: S608
-                f"AND {key} IS NOT NULL ORDER BY n DESC LIMIT 1",
+                f"SELECT step, {key} FROM step WHERE n > ? AND {key} IS NOT NULL "  # noqa: S608
+                "ORDER BY n DESC LIMIT 1",
                 (first,),
             )
             for step, blob in rows:
@@ -304,13 +304,13 @@ class SessionReader(Validated):
         return newest
 
     def loss_lost_at(self) -> int | None:
-        """The timed step since which no loss is finite; ``None`` if the newest loss is finite, or
+        """The step since which no loss is finite; ``None`` if the newest loss is finite, or
         there is none in as many lines."""
         since, last = None, self.last_step()
         below = last + 1
         while rows := self._rows(
-            f"SELECT n, step, loss FROM step WHERE n > ? AND n < ? AND NOT {WARMUP} "  # noqa: S608
-            "AND loss IS NOT NULL ORDER BY n DESC LIMIT ?",
+            "SELECT n, step, loss FROM step WHERE n > ? AND n < ? AND loss IS NOT NULL "
+            "ORDER BY n DESC LIMIT ?",
             (last - CHUNK if since is None else -1, below, _FEW),
             cut=True,
             most_bytes=limits.OF_LINES,
