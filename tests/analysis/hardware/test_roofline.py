@@ -98,6 +98,14 @@ def test_far_below_both_without_idle_time_is_not_called_host_bound() -> None:
         "power-limited: 697 of 700 W, clocks held down all the time; neither compute (12 %) nor "
         "bandwidth (38 %) is full"
     )
+    uncounted = of(SHEETS, busy=0.99, clocks=clocks).verdict
+    assert uncounted.bound == "power" and uncounted.text == (
+        "power-limited: 697 of 700 W, clocks held down all the time; no FLOP/s are known: the "
+        "workload reported no FLOP per step"
+    )
+    assert of(SHEETS, clocks=replace(clocks, by_power=0.4)).verdict.bound == "unknown"
+    unlimited = of({"bandwidth": SHEETS["bandwidth"]}, **rates, clocks=clocks).verdict
+    assert unlimited.bound == "power" and "held down" not in unlimited.text.partition(";")[2]
     small = of(flop=1e12, measured_bytes=1e10, busy=0.99, sm_activity=0.1).verdict
     assert small.bound == "neither" and "its kernels do not fill the GPU" in small.text
     assert "the idle time is unknown" in of(flop=1e12, measured_bytes=1e10).verdict.text

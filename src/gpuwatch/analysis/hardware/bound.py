@@ -134,7 +134,8 @@ def verdict_of(
             causes = f"the program waited at least {units.percent(rates.waits)} of the time"
         if causes:
             return _by_host(rates, NEAR, f"{causes}; {which}{known}", hint)
-        return _cannot_tell(f"{which}{known}", hint)
+        limited = _by_power(rates, f"{which}{known.replace(held, '')}", hint)
+        return limited or _cannot_tell(f"{which}{known}", hint)
     unused = (
         f"neither compute ({_share(shown, compute)}{clock}) nor bandwidth "
         f"({_share(of_bandwidth, bandwidth)}{_BY[point.bytes_kind]}) is full"
@@ -145,13 +146,14 @@ def verdict_of(
 def without_point(
     reason: str, hint: str | None, rates: Rates, bandwidth: Ceiling | None
 ) -> Verdict:
-    """For a run without a point: a full memory is known without FLOP, as that of a copy."""
+    """For a run without a point: a full memory is known without FLOP, as that of a copy, and so is
+    a power limit."""
     measured = rates.measured_bytes
     share = None if bandwidth is None or measured is None else measured / bandwidth.value
     if bandwidth is None or share is None or not NEAR <= share <= OVER:
         if causes := _idle_causes(rates, NEAR):  # idle time may be that of a start
             return _by_host(rates, NEAR, f"{causes}; {reason}", hint)
-        return _cannot_tell(reason, hint)
+        return _by_power(rates, reason, hint) or _cannot_tell(reason, hint)
     return Verdict(MEMORY, f"{MEMORY}-bound: bandwidth at {_of(share, bandwidth)}; {reason}", hint)
 
 
@@ -228,17 +230,23 @@ def _unknown_ceilings(
 def _below(unused: str, held: str, rates: Rates) -> Verdict:
     if causes := _idle_causes(rates, IDLE, idle=idle_of(rates)):
         return _by_host(rates, IDLE, f"{causes}; {unused}{held}")
-    if rates.clocks is not None and rates.clocks.by_power >= NEAR:
-        power, limit = rates.clocks.power, rates.clocks.power_limit
-        limits = "" if limit is None else f" of {limit:.0f}"
-        watts = "" if power is None else f"{power:.0f}{limits} W, "
-        text = f"power-limited: {watts}clocks held down {_of_time(rates.clocks.by_power)}; {unused}"
-        return Verdict(POWER, text, rates.kernels)
+    if limited := _by_power(rates, unused, rates.kernels):
+        return limited
     if rates.clocks is not None and rates.clocks.held >= NEAR:  # said where it is not cut off
         share = units.percent(rates.clocks.held)
         unused, held = f"{unused}, clocks held down {share}".removesuffix(" 100 %"), ""
     text = f"{unused}: {_no_idle_cause(rates)}{held}"
     return Verdict(NEITHER, text, rates.kernels)
+
+
+def _by_power(rates: Rates, rest: str, hint: str | None) -> Verdict | None:
+    clocks = rates.clocks
+    if clocks is None or clocks.by_power < NEAR:
+        return None
+    limits = "" if clocks.power_limit is None else f" of {clocks.power_limit:.0f}"
+    watts = "" if clocks.power is None else f"{clocks.power:.0f}{limits} W, "
+    text = f"power-limited: {watts}clocks held down {_of_time(clocks.by_power)}; {rest}"
+    return Verdict(POWER, text, hint)
 
 
 def _of_time(share: float) -> str:
