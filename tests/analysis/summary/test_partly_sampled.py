@@ -52,15 +52,19 @@ def test_what_was_read_once_is_not_known_for_no_part(session: Summary) -> None:
     )
 
 
-def test_of_several_runs_it_is_one_note(session: Summary) -> None:
+def test_each_metric_has_its_own_share_and_number_of_runs(session: Summary) -> None:
     runs = [
         _with(session, "timed steps", cpu_utilization=share, gpu_power=power)
         for share, power in ((0.5, 1.0), (0.7, 0.8), (1.0, 1.0))
     ]
     assert partly_sampled(runs) == (
-        "CPU utilization, GPU power: samples cover only 50 to 70 % of the timed steps in 2 of 3 "
-        "runs",
+        "CPU utilization: samples cover only 50 to 70 % of the timed steps in 2 of 3 runs",
+        "GPU power: samples cover only 80 % of the timed steps in 1 of 3 runs",
     )
+    of = _with(session, "timed steps", cpu_utilization=0.7, gpu_power=0.7, gpu_utilization=0.81)
+    both, one = partly_sampled([of])
+    assert both == "CPU utilization, GPU power: samples cover only 70 % of the timed steps"
+    assert (one,) == partly_sampled([of], {"hw.gpu.utilization"}), "as where the row alone is shown"
 
 
 def test_the_ends_of_a_short_run_that_no_sample_covers_are_no_news(session: Summary) -> None:

@@ -48,34 +48,32 @@ def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
 def partly_sampled(
     sessions: Sequence[Summary], shown: Collection[str] | None = None
 ) -> tuple[str, ...]:
-    """A note on metrics whose samples do not cover all of the window, with the number of runs.
-    ``shown``: only on these.
+    """Notes on metrics whose samples do not cover all of the window, each with its own share and
+    number of runs. ``shown``: only on these.
 
     The ends of a whole run are covered by no sample of any metric, which needs no note.
     """
-    names: dict[str, None] = {}
-    lowest: list[float] = []
-    kinds: set[str] = set()
+    lowest: dict[str, list[float]] = {}
+    kinds: dict[str, set[str]] = {}
     for session in sessions:
         covered = {k: of.coverage for k, of in session.metrics.items() if of.coverage is not None}
         timed = session.window.kind != _WHOLE_RUN
         whole = 1.0 if timed else max(covered.values(), default=1.0)
-        partly = {
-            name: share
-            for name, share in covered.items()
-            if share < FULL * whole and (shown is None or name in shown)
-        }
-        if partly:
-            names |= dict.fromkeys(partly)
-            lowest.append(min(partly.values()) or _ONCE)
-            kinds.add(session.window.kind)
-    if not names:
-        return ()
-    named = ", ".join(map(label, list(names)[:_MOST_NAMED]))
+        for name, share in covered.items():
+            if share < FULL * whole and (shown is None or name in shown):
+                lowest.setdefault(name, []).append(share or _ONCE)
+                kinds.setdefault(name, set()).add(session.window.kind)
+    told: dict[str, list[str]] = {}  # by what is told of them
+    for name, shares in lowest.items():
+        part, of = _part(_span(sorted(shares))), _of_runs(len(shares), sessions)
+        kind = kinds[name].pop() if len(kinds[name]) == 1 else "window"
+        told.setdefault(f"samples cover {part} of the {kind}{of}", []).append(label(name))
+    return tuple(f"{_named(names)}: {text}" for text, names in told.items())
+
+
+def _named(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    share, of = _part(_span(sorted(lowest))), _of_runs(len(lowest), sessions)
-    kind = kinds.pop() if len(kinds) == 1 else "window"
-    return (f"{named}{more}: samples cover {share} of the {kind}{of}",)
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def _part(span: str) -> str:
