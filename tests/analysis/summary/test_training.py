@@ -24,9 +24,12 @@ from gpuwatch.report import json as study_json
 from gpuwatch.report import markdown as study_markdown
 from gpuwatch.report import text as study_text
 from gpuwatch.report.document.sessions import document
+from gpuwatch.report.document.study import cautions
 from gpuwatch.report.html.page import page
 from gpuwatch.report.text import as_text
 from gpuwatch.session.reading.reader import CHUNK, SessionReader
+from gpuwatch.session.study.study_folder import SUMMARY_JSON
+from gpuwatch.session.study.summary import sayings
 from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
 from tests.analysis.sessions import BATCH, SECOND, STEPS, WARM, summary
 from tests.reading import events
@@ -223,6 +226,28 @@ def test_every_report_of_a_study_has_loss_and_accuracies_side_by_side(tmp_path: 
     assert told["sessions"][0]["training"]["step"]["acc5"]["value"] == 1.0
     assert NAMES[0] in [row["name"] for row in told["questions"][0]["table"]]
     assert NAMES[0] in [row["name"] for row in told["rows"]]
+
+
+def test_a_verdict_on_runs_whose_loss_is_no_number_says_so_everywhere(tmp_path: Path) -> None:
+    def of(index: int) -> dict[str, Any]:
+        if index % 2:
+            return {}
+        lost = lines()
+        for line in lost[10 + index % 5 :]:
+            line["loss"] = math.nan
+        return {"steps": lost}
+
+    options = {index: of(index) for index in range(1, 17)}
+    recorded(tmp_path, [blocks_of(7, BARE, DOCKER)], EFFECTS, options=options)
+    result = read_study(tmp_path)
+    told = f"In 7 of 7 runs of {DOCKER.label} the loss is no finite number any more."
+    assert told in result.questions[0].contrasts[0].sentence
+    note = "(8 runs): the loss is no finite number any more (since step 11 to 15)"
+    assert cautions(result)[0] == f"resnet50 ({DOCKER.label}) {note}"
+    for text in (study_text.terminal(result), page(result, ())):
+        assert told in " ".join(text.replace("&nbsp;", " ").split())
+    (tmp_path / SUMMARY_JSON).write_text(study_json.dumps(study_json.study(result)))
+    assert f" (no finite loss) {DOCKER.label}" in sayings(tmp_path)[0].short
 
 
 def test_a_sweep_of_the_learning_rate_says_which_has_the_lowest_loss(tmp_path: Path) -> None:

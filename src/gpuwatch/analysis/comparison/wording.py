@@ -10,6 +10,7 @@ from gpuwatch.analysis.comparison.cells import STEP_TIME, WHOLE_RUN
 from gpuwatch.analysis.comparison.comparison_row import STEADY
 from gpuwatch.analysis.results import Cell, Contrast, Evidence, Kind, Verdict
 from gpuwatch.analysis.statistics.intervals import FEWEST, Interval, lower_end
+from gpuwatch.analysis.summary.training import LOST
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import capital
@@ -39,6 +40,8 @@ class Side:
     """As in :class:`Cell`."""
     samples: bool = True
     """Whether its runs tell how many samples a step takes."""
+    lost: str = ""
+    """``2 of 7 runs of docker``: those whose loss is no finite number any more; empty: none."""
 
 
 def sentence(
@@ -74,6 +77,8 @@ def sentence(
         if kind in (Kind.SLOWER, Kind.FASTER, Kind.SMALL):
             parts = _parts_of_change(verdict.leading, evidence)
             first += f" {parts}." if parts else ""
+    if lost := " and ".join(side.lost for side in (baseline, other) if side.lost):
+        first += f" In {lost} {LOST}."
     return " ".join([first, *_conditions(baseline, other, verdict, blocks_lost, metric)])
 
 

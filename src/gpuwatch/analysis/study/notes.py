@@ -13,6 +13,7 @@ from gpuwatch.analysis.results import Question, StudyResult
 from gpuwatch.analysis.summary.load import load_notes
 from gpuwatch.analysis.summary.missing import with_counts
 from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.analysis.summary.training import lost
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.session.study.plan import WARM_UP, Plan
 
@@ -63,10 +64,11 @@ def run_notes(result: StudyResult) -> list[str]:
     others, of which nothing is compared yet."""
     names = run_names(result)
     alone = len(result.sessions) == 1
+    told = [each for each in result.sessions if alone or not each.status.live]
+    of_all = lost(*(each.training for each in told))
     seen = grouped(
-        (note, names[session.path])
-        for session in result.sessions
-        if alone or not session.status.live
+        (of_all if note == lost(session.training) else note, names[session.path])
+        for session in told
         for note in session_notes(session)
     )
     return [

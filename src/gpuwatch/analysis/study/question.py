@@ -355,7 +355,9 @@ def _contrast(
 def _named(side: _Side) -> Side:
     cell = side.cell
     samples = all(run.session.steps.samples_per_second for run in cell.judged)
-    return Side(cell.label, cell.environment, len(side.values), cell.setting, samples)
+    count = sum(run.session.training.lost_at is not None for run in cell.judged)
+    lost = runs_of(count, len(cell.judged), cell.label) if count else ""
+    return Side(cell.label, cell.environment, len(side.values), cell.setting, samples, lost)
 
 
 def _workload(case: Case, recorded: Mapping[str, JSON]) -> dict[str, JSON]:

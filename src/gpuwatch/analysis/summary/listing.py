@@ -31,6 +31,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, status
 from gpuwatch.session.rows import DeviceRow
 from gpuwatch.session.study.plan import PlannedRun, read
+from gpuwatch.session.study.summary import NO_LOSS
 
 FIRST_STEP_LINES = 2000
 """Step lines that the speed of a run that goes on is computed from; later ones do not change it."""
@@ -172,7 +173,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
         reason=reason,
         failure=failure_of(meta, state, reason)
         or (state.text if state.state is State.LOST else state.warning)
-        or ("" if math.isfinite(loss) else "the loss is no finite number"),
+        or ("" if math.isfinite(loss) else NO_LOSS),
         workload=str(workload.get("name", "")),
         command=command_of(workload),
         command_label=str(workload.get("label") or ""),

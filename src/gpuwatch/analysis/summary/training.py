@@ -15,7 +15,9 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading.reader import CHUNK, SessionReader
+from gpuwatch.session.study.summary import NO_LOSS
 
+LOST = f"{NO_LOSS} any more"
 NAMES = {"loss": "loss", "acc1": "acc@1", "acc5": "acc@5"}
 """Display name of each key of a line."""
 
@@ -99,11 +101,11 @@ def notes(training: Training) -> Sequence[str]:
     ]
 
 
-def lost(training: Training) -> str:
-    """That the newest loss was no finite number; empty: it was one, or none was told."""
-    if training.lost_at is None:
-        return ""
-    return f"the loss is no finite number any more (since step {training.lost_at:,})"
+def lost(*trainings: Training) -> str:
+    """That the newest loss of these was no finite number; empty: it was one, or none was told."""
+    steps = {each.lost_at for each in trainings if each.lost_at is not None}
+    since = " to ".join(f"{step:,}" for step in sorted({min(steps), max(steps)})) if steps else ""
+    return since and f"{LOST} (since step {since})"
 
 
 def _of_step(key: str, printed: tuple[int, float] | None, reason: str) -> LastFigure:

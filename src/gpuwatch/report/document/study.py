@@ -11,6 +11,7 @@ from gpuwatch.analysis.study.letters import LegendEntry, in_letters, with_letter
 from gpuwatch.analysis.study.notes import conditions, doubts, notes, run_names
 from gpuwatch.analysis.study.question import IS_BASELINE
 from gpuwatch.analysis.summary.identity import sound
+from gpuwatch.analysis.summary.training import LOST
 from gpuwatch.report.document import (
     about,
     answer,
@@ -213,7 +214,8 @@ def cautions(result: StudyResult, where: str = "in the report") -> list[str]:
         return _bare(note) in said or again
 
     found = [each for each in doubts(result) if not told(each)]
-    found.sort(key=lambda note: not note.endswith(IS_BASELINE))  # never among the rest
+    # Never among the rest.
+    found.sort(key=lambda note: (LOST not in note, not note.endswith(IS_BASELINE)))
     if len(found) > _MOST_DOUBTS:
         rest = len(found) - _MOST_DOUBTS + 1
         found = [*found[: _MOST_DOUBTS - 1], f"{rest} more notes {where}"]

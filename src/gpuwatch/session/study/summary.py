@@ -18,6 +18,8 @@ from gpuwatch.session.study.study_folder import SUMMARY_JSON
 
 KINDS = ("same", "slower", "faster", "small", "can't tell", "invalid", "described")
 """One word for each verdict."""
+NO_LOSS = "the loss is no finite number"
+"""Stands in the sentence on a verdict, and in a list, where it is so."""
 LARGEST = 32 << 20
 """Most bytes of the file."""
 MOST_CONTRASTS, MOST_SAYINGS = 32, 12
@@ -120,16 +122,18 @@ def _sentences(content: Mapping[str, JSON]) -> Iterator[tuple[JSON, JSON, str]]:
     several = len(_dicts(content.get("questions"))) > 1
     for contrast, known in _verdicts(content.get("questions")):
         kind = mapping(contrast.get("verdict")).get("kind")
-        yield kind, contrast.get("sentence"), "" if known is None else _short(known, case=several)
+        text = contrast.get("sentence")
+        lost = NO_LOSS in str(text)
+        yield kind, text, "" if known is None else _short(known, case=several, lost=lost)
     for kind in ("sweeps", "noise"):
         for entry in _dicts(content.get(kind)):
             yield kind, entry.get("sentence"), ""
 
 
-def _short(contrast: Contrast, *, case: bool) -> str:
+def _short(contrast: Contrast, *, case: bool, lost: bool) -> str:
     """``SLOWER +3.1 % docker``, ``CAN'T TELL -3.0 to +8.2 % docker``: the change where it is
     decided, else its interval, of the typical step where no other is named; with the ``case`` where
-    there are several."""
+    there are several; ``lost``: a loss is no number."""
     word = "NO VERDICT" if contrast.kind == "described" else contrast.kind.upper()
     open_ = contrast.kind in ("described", "can't tell")
     told = (contrast.low, contrast.high) if open_ else (contrast.estimate,)
@@ -138,7 +142,8 @@ def _short(contrast: Contrast, *, case: bool) -> str:
     rounded = [round(each, places) + 0.0 for each in percents]  # no -0
     change = " to ".join(f"{each:+.{places}f}" for each in rounded)
     known = all(map(math.isfinite, percents)) and contrast.kind != "described"
-    what = (f"{clean(contrast.case)}: " if case else "") + clean(contrast.other)
+    what = "(no finite loss) " if lost else ""
+    what += (f"{clean(contrast.case)}: " if case else "") + clean(contrast.other)
     what += ", steady mean" if contrast.by_total else ""
     return clean(f"{word} {change} % {what}" if known else f"{word} {what}", 80)
 
