@@ -23,8 +23,9 @@ from gpuwatch.report import json as as_json
 from gpuwatch.report import json as study_json
 from gpuwatch.report import markdown as study_markdown
 from gpuwatch.report import text as study_text
+from gpuwatch.report.document.blocks import Sentence
 from gpuwatch.report.document.sessions import document
-from gpuwatch.report.document.study import cautions
+from gpuwatch.report.document.study import cautions, verdict_first
 from gpuwatch.report.html.page import page
 from gpuwatch.report.text import as_text
 from gpuwatch.session.reading.reader import CHUNK, SessionReader
@@ -231,7 +232,11 @@ def test_every_report_of_a_study_has_loss_and_accuracies_side_by_side(tmp_path: 
 def test_a_verdict_on_runs_whose_loss_is_no_number_says_so_everywhere(tmp_path: Path) -> None:
     def of(index: int) -> dict[str, Any]:
         if index % 2:
-            return {}
+            slow = lines()
+            for line in slow:
+                end = round((WARM + line["step"] * 0.6) * SECOND)
+                line |= {"seconds": 0.6, "monotonic_ns": end}
+            return {"steps": slow} if index == 5 else {}
         lost = lines()
         for line in lost[10 + index % 5 :]:
             line["loss"] = math.nan
@@ -243,7 +248,11 @@ def test_a_verdict_on_runs_whose_loss_is_no_number_says_so_everywhere(tmp_path: 
     told = f"In 7 of 7 runs of {DOCKER.label} the loss is no finite number any more."
     assert told in result.questions[0].contrasts[0].sentence
     note = "(8 runs): the loss is no finite number any more (since step 11 to 15)"
-    assert cautions(result)[0] == f"resnet50 ({DOCKER.label}) {note}"
+    note = f"resnet50 ({DOCKER.label}) {note}"
+    assert cautions(result)[0] == note
+    (brief,) = verdict_first(result, "").sections[:1]
+    first, *others = [each.text for each in brief.items if isinstance(each, Sentence)]
+    assert first == note and any("is an outlier" in each for each in others)
     for text in (study_text.terminal(result), page(result, ())):
         assert told in " ".join(text.replace("&nbsp;", " ").split())
     (tmp_path / SUMMARY_JSON).write_text(study_json.dumps(study_json.study(result)))

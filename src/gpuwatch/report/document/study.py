@@ -190,7 +190,7 @@ def _cautions(
         if run.outlier and run.block
     ]
     known = in_letters((*outliers, *_alike(told, questions)), legend)
-    lines = [Sentence("", each) for each in known]
+    lines = [Sentence("", each) for each in sorted(known, key=lambda each: LOST not in each)]
     return Section("before you believe it", lines)
 
 
