@@ -247,7 +247,7 @@ def test_a_verdict_on_runs_whose_loss_is_no_number_says_so_everywhere(tmp_path: 
     result = read_study(tmp_path)
     told = f"In 7 of 7 runs of {DOCKER.label} the loss is no finite number any more."
     assert told in result.questions[0].contrasts[0].sentence
-    note = "(8 runs): the loss is no finite number any more (since step 11 to 15)"
+    note = "(8 runs): the loss is no finite number any more (since steps 11 to 15)"
     note = f"resnet50 ({DOCKER.label}) {note}"
     assert cautions(result)[0] == note
     (brief,) = verdict_first(result, "").sections[:1]

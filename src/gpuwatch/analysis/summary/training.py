@@ -105,7 +105,7 @@ def lost(*trainings: Training) -> str:
     """That the newest loss of these was no finite number; empty: it was one, or none was told."""
     steps = {each.lost_at for each in trainings if each.lost_at is not None}
     since = " to ".join(f"{step:,}" for step in sorted({min(steps), max(steps)})) if steps else ""
-    return since and f"{LOST} (since step {since})"
+    return since and f"{LOST} (since step{'s' * (len(steps) > 1)} {since})"
 
 
 def _of_step(key: str, printed: tuple[int, float] | None, reason: str) -> LastFigure:
