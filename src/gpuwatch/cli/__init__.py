@@ -86,7 +86,7 @@ def _run(arguments: list[str]) -> int:
             raise
         give_up_output()
         print(f"gpuwatch: error: cannot write the output: {error.strerror}", file=sys.stderr)
-        return ExitCode.RUN_FAILED
+        return ExitCode.USAGE
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:

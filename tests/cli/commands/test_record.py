@@ -374,14 +374,17 @@ def test_output_for_a_terminal_that_knows_ascii_alone(cli: Cli, tmp_path: Path) 
     assert "finished" in cli("sessions").stdout
 
 
-def test_a_full_disk_behind_the_output_is_one_line(cli: Cli, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["show", "sessions", "export"])
+def test_a_full_disk_behind_the_output_is_one_line(
+    cli: Cli, tmp_path: Path, command: str
+) -> None:
     cli("--record", "--quiet", "--out", tmp_path / "out", "--", "true")
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            cli.argv("show", "last"), env=cli.env, stdout=full, stderr=subprocess.PIPE, text=True,
+            cli.argv(command), env=cli.env, stdout=full, stderr=subprocess.PIPE, text=True,
             check=False,
         )  # fmt: skip
-    assert done.returncode == 1
+    assert done.returncode == 2  # as for a file that cannot be written
     assert done.stderr == "gpuwatch: error: cannot write the output: No space left on device\n"
 
 
