@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from gpuwatch.analysis.summary.failure import without_output
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import clock_time, milliseconds
@@ -95,8 +96,7 @@ def news(path: Path, now: Callable[[], float] = time.monotonic) -> Iterator[News
             last = snapshot
         assert last is not None
         failed = last.status.state not in (State.FINISHED, State.STOPPED)
-        # Not the error's own words: nobody knows what a program writes there.
-        end = News("over", end_lines(last)[0], title_line(last), failed)
+        end = News("over", without_output(end_lines(last)[0]), title_line(last), failed)
         following = next_run(path)
         if following is None:
             yield end

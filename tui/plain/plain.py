@@ -93,12 +93,14 @@ def warning_lines(alerts: Sequence[Alert], before: Sequence[Alert]) -> list[str]
 def end_lines(snapshot: Snapshot) -> list[str]:
     """How a run ended, with its error and a hint."""
     over = "the recording" if snapshot.status.state is State.LOST else "the run"
-    ended = clean(snapshot.status.text)
+    ended, trouble = clean(snapshot.status.text), snapshot.trouble
+    cause = ended if trouble is None else clean(trouble.text)
+    if snapshot.status.state in (State.FAILED, State.KILLED):
+        ended = cause
     lines = [f"{over} is over after {clock_time(snapshot.seconds)}: {ended}"]
-    if snapshot.trouble is not None and clean(snapshot.trouble.text) != ended:
-        lines.append(f"error: {clean(snapshot.trouble.text)}")
-        if snapshot.trouble.hint and clean(snapshot.trouble.hint) != ended:
-            lines.append(f"Fix: {clean(snapshot.trouble.hint)}")
+    lines += [f"error: {cause}"] if cause != ended else []
+    if trouble is not None and trouble.hint and clean(trouble.hint) != ended:
+        lines.append(f"Fix: {clean(trouble.hint)}")
     return lines
 
 

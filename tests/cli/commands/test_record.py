@@ -375,9 +375,7 @@ def test_output_for_a_terminal_that_knows_ascii_alone(cli: Cli, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("command", ["show", "sessions", "export"])
-def test_a_full_disk_behind_the_output_is_one_line(
-    cli: Cli, tmp_path: Path, command: str
-) -> None:
+def test_a_full_disk_behind_the_output_is_one_line(cli: Cli, tmp_path: Path, command: str) -> None:
     cli("--record", "--quiet", "--out", tmp_path / "out", "--", "true")
     with open("/dev/full", "w") as full:
         done = subprocess.run(

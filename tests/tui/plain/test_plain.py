@@ -108,6 +108,13 @@ def test_a_replay_tells_each_interval_of_the_session_and_how_it_ended(session: M
     assert "the run is over after 1:30: finished" in lines
 
 
+def test_the_end_of_a_run_that_failed_has_its_cause(session: Make) -> None:
+    error = {"message": "shape mismatch: 3 vs 4", "hint": "look at the model"}
+    lines = replayed(session(meta={**finished(1), "error": error}, alive=False))
+    at = lines.index("the run is over after 1:30: shape mismatch: 3 vs 4")
+    assert lines[at + 1] == "Fix: look at the model"
+
+
 def test_a_run_without_steps_tells_its_own_use_first(session: Make) -> None:
     options = {"steps": False, "alive": False}
     line = replayed(session(meta=finished(), **options), 30)[-2]

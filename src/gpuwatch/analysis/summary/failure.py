@@ -164,6 +164,12 @@ def in_few_words(status: Status, reason: str, *, out_of_memory: bool = False) ->
     return f"{ended}: {cause}" if cause else ended
 
 
+def without_output(failure: str) -> str:
+    """``failure`` in a short line, without one that the program printed and that is no exception:
+    nobody knows what stands there."""
+    return cut(re.sub(rf"(exit code [^:]*): (?!{_RAISED.pattern}).*", r"\1", failure), _LONGEST)
+
+
 def first_sentence(text: str) -> str:
     """``text`` up to its first full stop, without that."""
     return _NEXT_SENTENCE.split(text, maxsplit=1)[0].rstrip(".")
