@@ -155,6 +155,20 @@ def test_an_outlier_is_told_before_the_result_is_believed(result: StudyResult) -
     assert told in text.partition("more notes")[0], "that there are more of them is said last"
 
 
+def test_runs_of_which_none_stands_out_but_that_lie_far_apart_are_told(
+    result: StudyResult,
+) -> None:
+    (question,) = result.questions
+    first, *others = question.cells
+    runs = [replace(run, value=0.1 * 4 ** (at % 3)) for at, run in enumerate(first.runs)]
+    cells = (replace(first, runs=tuple(runs)), *others)
+    apart = replace(result, questions=(replace(question, cells=cells),))
+    told = "bare: the step time of its runs is 100 ms to 1.60 s"
+    for of, there in ((result, False), (apart, True)):
+        text = " ".join(as_text(verdict_first(of, ""), 100).split())
+        assert (told in text) == there
+
+
 @pytest.mark.parametrize("lost", [(5,), (5, 7)])
 def test_why_runs_have_no_value_is_said_once(tmp_path: Path, lost: tuple[int, ...]) -> None:
     """In a note on their cell, or by the verdict where they are too many."""

@@ -68,7 +68,7 @@ def startup_phase(
         goes_on = _further(meta)
         if goes_on is None:
             return "timed steps done"
-        return f"timed steps done, {_FURTHER[goes_on[0]][1]}, {_seconds(t, goes_on[1])}"
+        return f"timed steps done, {_FURTHER[goes_on[0]][1]}{_seconds(t, goes_on[1])}"
     if stepped or "startup" in meta:
         return ""
     if "launch" in meta and kind == "command":
@@ -81,7 +81,7 @@ def startup_phase(
         ("starting", mapping(meta.get("launch")).get("t")),
     ):
         if (begun := number(since)) is not None:
-            return f"{what}, {_seconds(t, begun)}"
+            return f"{what}{_seconds(t, begun)}"
     return "preparing the environment"
 
 
@@ -93,15 +93,15 @@ def _of_command(meta: Mapping[str, Any], t: int, *, cuda: bool) -> str:
         launched, hook = number(mapping(meta.get("launch")).get("t")), mapping(meta.get("hook"))
         hooked = hook.get("given") is True and launched is not None
         early = hooked and t - (launched or 0) < _LONGEST_START_NS
-        return f"no steps yet, {_seconds(t, launched or 0)}" if early else ""
+        return f"no steps yet{_seconds(t, launched or 0)}" if early else ""
     if waiting.get("for") == "import":
-        return f"importing torch, {_seconds(t, since)}"
+        return f"importing torch{_seconds(t, since)}"
     if waiting.get("for") == "own lines":
         return "figures soon"
     if waiting.get("for") == "evaluation":
         return "counting the first calls of a model"
     before = "CUDA or the first step" if cuda else "the first step"
-    return f"waiting for {before}, {_seconds(t, since)}"
+    return f"waiting for {before}{_seconds(t, since)}"
 
 
 _FURTHER = {
@@ -128,8 +128,13 @@ def _further(meta: Mapping[str, Any]) -> tuple[str, float] | None:
     return None
 
 
+_WAITED = 2
+
+
 def _seconds(t: int, since: float) -> str:
-    return f"{max(0.0, t - since) // NS:.0f} s"  # as clocks do, which stand beside it
+    """Nothing of what has only begun: nobody waits yet."""
+    passed = (t - since) // NS  # as clocks do, which stand beside it
+    return f", {passed:.0f} s" if passed >= _WAITED else ""
 
 
 def text(meta: Mapping[str, Any], *keys: str) -> str:

@@ -326,6 +326,18 @@ def test_programs_of_two_names_are_compared_across_commands_alone(tmp_path: Path
     assert contrast.verdict.kind is Kind.SLOWER
 
 
+@pytest.mark.parametrize("across", [True, False])
+def test_a_workload_that_is_built_in_and_a_program_get_no_verdict(
+    tmp_path: Path, across: bool
+) -> None:
+    paths = [run(tmp_path / "built-in.gpuwatch"), *saved(tmp_path, FAST, 0.5)]
+    result = read_sessions(paths, across_commands=across)
+    assert all(not question.contrasts for question in result.questions)
+    assert result.notes[0] == (
+        "no verdict: a built-in workload against a program of your own; only their figures"
+    )
+
+
 def test_across_commands_other_samples_are_still_a_reason(tmp_path: Path) -> None:
     paths = [*saved(tmp_path, FAST, 0.5), *saved(tmp_path, SLOW, 0.6, samples=128)]
     question = only(read_sessions(paths, across_commands=True))

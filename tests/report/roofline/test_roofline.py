@@ -82,6 +82,7 @@ def test_the_picture_names_bytes_and_methods_in_words() -> None:
     root = ElementTree.fromstring(svg([roofline()]) or "")
     words = " ".join(each.text or "" for each in root.iter() if each.tag.endswith("}text"))
     assert "1 by measured bytes" in words and "2 by algorithmic bytes" in words
+    assert ", measured bytes: 100 FLOP/B" in words and ", algorithmic bytes: 50" in words
     assert "4.00 TFLOP/s, counted" in words and "circle: measured bytes" in words
     assert "triangle: algorithmic bytes" in words and "bfloat16: measured product" in words
 

@@ -54,6 +54,7 @@ def test_what_a_program_of_ones_own_waits_for_is_said(what: str, cuda: bool, tol
 
 def test_a_program_that_imports_no_torch_is_not_waited_for_long() -> None:
     assert phase(5) == "no steps yet, 4 s"
+    assert phase(2.9) == "no steps yet", "0 s of what?"
     assert phase(5.9) == "no steps yet, 4 s", "the clock beside it says 0:05"
     assert phase(70) == ""
     assert phase(5, hook={"given": False}) == ""

@@ -163,9 +163,13 @@ def _notes(
     compared = [question for question in questions if question.contrasts]
     if questions and plan is None and not compared and len(strangers) + len(cases) > 1:
         names = list(dict.fromkeys(clean(question.label) for question in questions))
-        commands = all(question.workload["kind"] == "command" for question in questions)
-        flag = "; --across-commands compares different commands" if commands else ""
-        yield f"nothing to compare: {', '.join(names)} are different workloads{flag}"
+        kinds = {str(question.workload["kind"]) for question in questions}
+        flag = "; --across-commands compares different commands" * (kinds == {"command"})
+        yield (
+            "no verdict: a built-in workload against a program of your own; only their figures"
+            if kinds == {"command", "workload"}
+            else f"nothing to compare: {', '.join(names)} are different workloads{flag}"
+        )
     alone = [each for each in questions if not each.contrasts]
     if compared and plan is None and alone:
         single = all(len(cell.runs) == 1 for each in alone for cell in each.cells)

@@ -12,6 +12,7 @@ from gpuwatch.analysis.study.notes import conditions, doubts, notes, run_names
 from gpuwatch.analysis.study.question import IS_BASELINE
 from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.training import LOST
+from gpuwatch.core import units
 from gpuwatch.report.document import (
     about,
     answer,
@@ -33,6 +34,9 @@ from gpuwatch.report.document.blocks import (
 )
 
 _MOST_DOUBTS = 6
+_FAR = 3.0
+"""Factor between the runs of a side from which on their spread is told: no one of them stands out.
+"""
 
 
 def one_by_one(result: StudyResult) -> bool:
@@ -182,13 +186,19 @@ def _cautions(
     told: Sequence[str], questions: Sequence[Question] = (), legend: Sequence[LegendEntry] = ()
 ) -> Section:
     """``told`` last, as its end says how many more there are."""
-    outliers = [
-        f"{cell.label}: {quantities.value_of(run)} in block {run.block} is an outlier, and kept"
-        for question in questions
-        for cell in question.cells
-        for run in cell.judged
-        if run.outlier and run.block
-    ]
+    outliers = []
+    for question in questions:
+        for cell in question.cells:
+            found = [
+                f"of its runs {quantities.value_of(run)} in block {run.block} is an outlier, and kept"
+                for run in cell.judged
+                if run.outlier and run.block
+            ]
+            values = [run.value for run in cell.judged if run.value is not None]
+            if not found and values and max(values) > _FAR * min(values):
+                low, high = (units.quantity(end(values), "s") for end in (min, max))
+                found = [f"the {question.metric} of its runs is {low} to {high}"]
+            outliers += [f"{cell.label}: {each}" for each in found]
     known = in_letters((*outliers, *_alike(told, questions)), legend)
     lines = [Sentence("", each) for each in sorted(known, key=lambda each: LOST not in each)]
     return Section("before you believe it", lines)
