@@ -46,18 +46,20 @@ def test_the_sentence_of_a_verdict_stands_once_in_every_format(
         assert " ".join(text.split()).count(told) == 1
 
 
-def test_long_labels_are_letters_in_title_sentence_and_chart(tmp_path: Path) -> None:
+def test_long_labels_are_letters_in_the_chart_and_names_in_the_title(tmp_path: Path) -> None:
     result = renamed(results.study_result(tmp_path), LONG)
     for text in (as_markdown(result), page(result, [])):
         before = text.partition("SAME")[0]
-        for told in ("B and C against A", "bare (baseline)", LONG):
-            assert told in before
+        title = before.partition("against bare, resnet50")[0]
+        assert "docker" in title and LONG in title and "B and C" not in before
+        assert "bare (baseline)" in before
 
 
 def test_two_single_runs_have_their_letters_above_the_verdict(tmp_path: Path) -> None:
     told = "resnet50, 2026-09-21 14:14 UTC (baseline)"
     text = as_markdown(renamed(results.one_run_each(tmp_path), LONG))
-    assert text.startswith(f"# B against A\n\n- **A** 01-bare, {told}\n- **B** {LONG}, 02-docker, ")
+    title = f"# {LONG} against bare, resnet50"
+    assert text.startswith(f"{title}\n\n- **A** 01-bare, {told}\n- **B** {LONG}, 02-docker, ")
     assert text.index("- **B**") < text.index("- **NO V")
 
 

@@ -14,7 +14,7 @@ from . import results
 
 def test_the_verdict_and_a_small_table_stand_before_the_details(result: StudyResult) -> None:
     before, _, details = as_markdown(result).partition("<details>")
-    assert before.startswith("# docker and apptainer against bare\n")
+    assert before.startswith("# docker and apptainer against bare, resnet50\n")
     assert "**SAME** docker costs less than 1 % here" in before
     assert "## What differs" in before and "| step time, median |" in before
     assert details.count("<details>") + 1 == details.count("</details>")

@@ -710,3 +710,19 @@ def test_a_break_between_blocks_or_a_long_run_is_no_note(tmp_path: Path) -> None
 def test_a_study_of_24_runs_is_read(tmp_path: Path) -> None:
     recorded(tmp_path, [ALL], EFFECTS)
     assert len(read_study(tmp_path).sessions) == 24
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "labels"),
+    [
+        ("bare,set=A=1", "bare,set=A=2", ("A=1", "A=2")),
+        ("bare", "bare,set=A=2", ("bare", "bare,set=A=2")),
+        ("docker=x,set=A=1", "bare,set=A=1", ("docker=x,set=A=1", "bare,set=A=1")),
+    ],
+)
+def test_what_all_environments_have_is_left_out_where_variables_differ(
+    tmp_path: Path, first: str, second: str, labels: tuple[str, str]
+) -> None:
+    part = blocks_of(3, Environment("bare", first), Environment("bare", second))
+    recorded(tmp_path, [part], {first: 1.0, second: 1.1})
+    assert tuple(cell.label for cell in only(read_study(tmp_path)).cells) == labels

@@ -102,7 +102,7 @@ def _rows(part: Part, names: Sequence[str], before: str) -> list[_Row]:
     Each case in all environments. Where commands are compared: all commands in each environment,
     then, with several environments, each command in all.
     """
-    environments = numbered([clean(each.label, LONGEST) for each in part.environments])
+    environments = numbered(_short([clean(each.label, LONGEST) for each in part.environments]))
     settings = _alike([replace(each, label="") for each in part.environments])
     of_cases = [
         _Row(name, tuple(map(_Cell, environments, repeat(case), part.environments, settings)))
@@ -124,6 +124,13 @@ def _rows(part: Part, names: Sequence[str], before: str) -> list[_Row]:
 
 
 Item = TypeVar("Item")
+
+
+def _short(labels: Sequence[str]) -> Sequence[str]:
+    """``OMP_NUM_THREADS=1`` of ``bare,set=OMP_NUM_THREADS=1``, where all have the same before it."""
+    parted = [label.partition(",set=") for label in labels]
+    apart = len({front for front, _, _ in parted}) > 1 or not all(rest for _, _, rest in parted)
+    return labels if apart or len(labels) < 2 else [rest for _, _, rest in parted]
 
 
 def _alike(items: Sequence[Item]) -> list[int]:

@@ -140,7 +140,7 @@ def short_labels(questions: Sequence[Question]) -> list[str]:
 
 
 def _title(result: StudyResult) -> str:
-    """``B and C against A``, if all questions compare the same."""
+    """``docker and apptainer against bare, mnist-cnn``, if all questions compare the same."""
     pairs = dict.fromkeys(
         (question.cells[each.baseline].label, question.cells[each.other].label)
         for question in result.questions
@@ -151,7 +151,9 @@ def _title(result: StudyResult) -> str:
     if len(bases) > 1 or len(others) > _MOST:
         return result.title
     *first, last = others
-    return f"{', '.join(first)}{' and ' if first else ''}{last} against {bases.pop()}"
+    title = f"{', '.join(first)}{' and ' if first else ''}{last} against {bases.pop()}"
+    works = {str(question.workload["name"]) for question in result.questions}
+    return f"{title}, {works.pop()}" if len(works) == 1 and works.isdisjoint(title.split()) else title
 
 
 def _changes(result: StudyResult) -> Intervals | Bars | None:

@@ -115,10 +115,12 @@ def document(result: StudyResult) -> Document:
 def _head(result: StudyResult) -> Document:
     """The answer, above all sections."""
     beside, plan = one_by_one(result), result.plan
+    title = answer.top(result).title  # of names, where all else has letters
     result, legend = lettered(result)
     names = (result.title, *([] if plan is None else [plan.title, plan.question]))
     return replace(
         answer.top(result),
+        title=title,
         asked=() if beside else tuple(dict.fromkeys(each for each in names if each)),
         facts=origin.facts(result),
         origin=() if beside else origin.lines(result),
