@@ -128,13 +128,10 @@ def _further(meta: Mapping[str, Any]) -> tuple[str, float] | None:
     return None
 
 
-_WAITED = 2
-
-
 def _seconds(t: int, since: float) -> str:
     """Nothing of what has only begun: nobody waits yet."""
     passed = (t - since) // NS  # as clocks do, which stand beside it
-    return f", {passed:.0f} s" if passed >= _WAITED else ""
+    return f", {passed:.0f} s" if passed > 1 else ""
 
 
 def text(meta: Mapping[str, Any], *keys: str) -> str:

@@ -139,16 +139,12 @@ def _answer(problems: Sequence[Problem]) -> dict[str, JSON]:
     return {"ready": not problems, "problems": [asdict(problem) for problem in problems]}
 
 
-_ABSENT = {"docker": "no answer"}
-"""The others are programs that are there or not; of Docker the daemon may be down."""
-
-
 def terminal(report: Report) -> str:
     """The report in 80 columns; only commands may be longer, so that they can be copied."""
     rows = [
         [
             clean(each.environment.label, _LONGEST_LABEL),
-            clean(each.engine or _ABSENT.get(each.environment.kind, "not here"), _LONGEST_ENGINE),
+            clean(each.engine or "no answer", _LONGEST_ENGINE),
             _word(each.without_gpu),
             _with_gpu(each, report.gpu_reason),
         ]

@@ -254,6 +254,15 @@ def test_wild_runs_are_neither_changed_nor_unchanged(make: Make) -> None:
     assert "accounts for" not in found
 
 
+def test_where_no_phase_can_be_told_apart_none_is_named(make: Make) -> None:
+    steps = [(0.5, 1.0), (1.0, 0.5), (0.5, 1.0), (1.0, 0.5), (0.6, 0.6)]
+    bare, docker = (
+        cell(name, [cpu(make, of[at], **dict.fromkeys(CPU_PHASES, of[at] / 5)) for of in steps])
+        for at, name in enumerate(("bare", "docker"))
+    )
+    assert not of(explain(bare, docker, MARGIN), "phases")
+
+
 def test_swapping_wild_runs_turns_their_points(make: Make) -> None:
     base = [0.5, 1.0, 0.5, 1.0, 0.5]
     bare = cell("bare", [gpu(make, step, 0.3, 0.1) for step in base])

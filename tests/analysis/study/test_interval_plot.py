@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +46,17 @@ def test_a_mark_inside_an_interval_is_seen_through_it() -> None:
     (drawn, _) = rows([("x", verdict(0.004, -0.02, 0.03))], 90)
     inside = drawn[drawn.index("[") : drawn.index("]")]
     assert inside.count(":") == 2 and inside.count("|") == 1 and inside.count("*") == 1
+
+
+def test_a_wide_interval_stands_on_an_axis_of_factors() -> None:
+    (drawn, scale) = rows([("x", verdict(1.73, -0.92, 88.8))], 80)
+    zero, low, high = drawn.index("|"), drawn.index("["), drawn.index("]")
+    assert zero - low > 10, "what is faster has room, too"
+    assert abs((zero - low) / (high - low) - math.log(12.5) / math.log(89.8 * 12.5)) < 0.05
+    assert scale.split() == ["/10", "1", "x10", "x100"] and scale[zero] == "1"
+    (_, scale) = rows([("x", verdict(0.5, -0.5, 6.0))], 80)
+    assert {"/2", "1", "x2", "x5"} <= set(scale.split()) and "%" not in scale
+    assert "%" in rows([("x", verdict(0.5, -0.5, 3.9))], 80)[1]
 
 
 def test_what_has_no_estimate_has_its_word() -> None:

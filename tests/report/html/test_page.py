@@ -126,6 +126,19 @@ def test_the_band_ends_where_the_margin_is_tested(study: StudyResult) -> None:
     assert (zero - x) / (x + width - zero) == pytest.approx(0.5, abs=0.01)
 
 
+def test_a_wide_change_is_drawn_on_an_axis_of_factors(study: StudyResult) -> None:
+    one = study.questions[0].contrasts[0]
+    verdict = replace(one.verdict, change=Interval(0.0, -0.9, 9.0, 0.95), equivalence=None)
+    made = page(with_contrasts(study, replace(one, verdict=verdict)), [])
+    chart = made.partition('class="intervals"')[2].partition("</figure>")[0]
+    (low, high) = map(
+        float, re.findall(r'class="range" x1="([\d.]+)%" x2="([\d.]+)%" y1="20" y2="20"', chart)[0]
+    )
+    (zero,) = map(float, re.findall(r'class="axis" x1="([\d.]+)%"', chart))
+    assert zero == pytest.approx((low + high) / 2, abs=0.1), "a tenth is as far as ten times"
+    assert ">/10<" in chart and ">x10<" in chart and "as a factor: right of 1 is slower" in chart
+
+
 def test_the_policy_allows_nothing_but_this_style_and_this_script(html: str) -> None:
     policy = re.search('Content-Security-Policy" content="([^"]+)"', html)
     assert policy is not None

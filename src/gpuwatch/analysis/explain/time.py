@@ -270,7 +270,8 @@ def _by_phases(sides: Sides) -> list[Weighed]:
     ]
     same = [part for part in split.parts if part.points.same(sides.margin)]
     unclear = [part for part in split.parts if part not in changed and part not in same]
-    for parts, result in ((same, "unchanged"), (unclear, "can't be told apart")):
+    told = unclear if changed or same else ()  # of all together the verdict says it
+    for parts, result in ((same, "unchanged"), (told, "can't be told apart")):
         if parts:
             noun = "phase" if len(parts) == 1 else "phases"
             text = f"{noun} {', '.join(map(_name, parts))} {result}: {_widest(parts)}"

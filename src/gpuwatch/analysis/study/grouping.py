@@ -127,7 +127,7 @@ Item = TypeVar("Item")
 
 
 def _short(labels: Sequence[str]) -> Sequence[str]:
-    """``OMP_NUM_THREADS=1`` of ``bare,set=OMP_NUM_THREADS=1``, where all have the same before it."""
+    """``A=1`` of ``bare,set=A=1``, where all have the same before it."""
     parted = [label.partition(",set=") for label in labels]
     apart = len({front for front, _, _ in parted}) > 1 or not all(rest for _, _, rest in parted)
     return labels if apart or len(labels) < 2 else [rest for _, _, rest in parted]

@@ -7,13 +7,13 @@
             -1 %    0  +1 %  +2 %  +3 %
 
 ``|`` is no change, ``:`` the ends of the margin, ``*`` the estimate, ``[`` and
-``]`` the ends of its interval.
+``]`` the ends of its interval. Wide ones stand on an axis of factors: ``/10  1  x10``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.wording import change_text, signed
@@ -31,6 +31,34 @@ _TICK = 14
 """Columns of the axis for each round number below it."""
 _NARROWEST = 21
 """Least columns of the axis; text beside it is dropped first."""
+
+
+_WIDE = 10.0
+"""Factor between the ends from which on per cent would leave no room for what is faster."""
+_DECADES, _MOST_DECADES = 3, 8
+"""Powers of ten from which on only they are named, and most that are."""
+
+
+def is_wide(low: float, high: float) -> bool:
+    """Whether an axis of these relative changes is one of factors."""
+    return low > -1 and 1 + high > _WIDE * (1 + low)
+
+
+def place(change: float, *, wide: bool) -> float:
+    """Of a relative change on an axis: itself, or the logarithm of its factor (of a broken file's
+    that of nearly none)."""
+    return math.log1p(max(change, -1 + 1e-12)) if wide else change
+
+
+def factors(low: float, high: float) -> dict[float, str]:
+    """The round factors between two logarithms, as relative changes with their names: ``1``,
+    ``x2``, ``/2``; the farthest from 1 last."""
+    decades = (high - low) / math.log(10)
+    powers = range(0, 300, max(1, math.ceil(decades / _MOST_DECADES)))
+    first = (1, 2, 5) if decades < _DECADES else (1,)
+    logs = [sign * math.log(m * 10.0**p) for p in powers for m in first for sign in (1, -1)]
+    named = {e: f"{'x' if e > 0 else '/'}{math.exp(abs(e)):,.0f}" for e in logs if low <= e <= high}
+    return {math.expm1(e): name if e else "1" for e, name in named.items()}
 
 
 @dataclass(frozen=True)
@@ -116,13 +144,15 @@ class _Axis:
     def __init__(self, changes: Sequence[Interval], margin: float, columns: int) -> None:
         ends = [each for change in changes for each in (change.low, change.high)]
         low, high = min(lower_end(margin), *ends), max(margin, *ends)
+        self._wide = is_wide(low, high)
+        low, high = (place(each, wide=self._wide) for each in (low, high))
         space = 0.04 * (high - low) or 0.01
         self._low, self._high = low - space, high + space
         self._margin, self._columns = margin, columns
 
     def at(self, change: float) -> int:
         """The column of a relative change."""
-        share = (change - self._low) / (self._high - self._low)
+        share = (place(change, wide=self._wide) - self._low) / (self._high - self._low)
         return min(self._columns - 1, max(0, round(share * (self._columns - 1))))
 
     def row(self, verdict: Verdict) -> str:
@@ -147,17 +177,25 @@ class _Axis:
     def scale(self) -> str:
         """The numbers below the axis, as many as fit."""
         cells = [" "] * self._columns
-        step = units.nice((self._high - self._low) / (self._columns / _TICK))
-        first, last = math.ceil(self._low / step), math.floor(self._high / step)
-        round_numbers = sorted((step * at for at in range(first, last + 1)), key=abs, reverse=True)
-        for tick in [0.0, self._margin, lower_end(self._margin), *round_numbers]:
-            short = f"{100 * tick:+.1f}" if abs(tick) > 0.0095 else f"{100 * tick:+.2g}"
-            text = f"{short.removesuffix('.0')} %" if tick else "0"
+        for tick, text in self._named():
             start = min(max(0, self.at(tick) - len(text) // 2), self._columns - len(text))
             around = cells[max(0, start - 1) : start + len(text) + 1]
             if all(cell == " " for cell in around):
                 cells[start : start + len(text)] = text
         return "".join(cells)
+
+    def _named(self) -> Iterator[tuple[float, str]]:
+        """Changes with their numbers, the most important first."""
+        if self._wide:
+            (one, *others) = factors(self._low, self._high).items()
+            yield from (one, *reversed(others))
+            return
+        step = units.nice((self._high - self._low) / (self._columns / _TICK))
+        first, last = math.ceil(self._low / step), math.floor(self._high / step)
+        round_numbers = sorted((step * at for at in range(first, last + 1)), key=abs, reverse=True)
+        for tick in [0.0, self._margin, lower_end(self._margin), *round_numbers]:
+            short = f"{100 * tick:+.1f}" if abs(tick) > 0.0095 else f"{100 * tick:+.2g}"
+            yield tick, f"{short.removesuffix('.0')} %" if tick else "0"
 
 
 def percent(change: float) -> str:

@@ -153,7 +153,7 @@ def _title(result: StudyResult) -> str:
     *first, last = others
     title = f"{', '.join(first)}{' and ' if first else ''}{last} against {bases.pop()}"
     works = {str(question.workload["name"]) for question in result.questions}
-    return f"{title}, {works.pop()}" if len(works) == 1 and works.isdisjoint(title.split()) else title
+    return ", ".join((title, *(works - {*title.split()}))) if len(works) == 1 else title
 
 
 def _changes(result: StudyResult) -> Intervals | Bars | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, with_judged
-from gpuwatch.analysis.results import Kind, Question, StudyResult
+from gpuwatch.analysis.results import Cell, Kind, Question, StudyResult
 from gpuwatch.analysis.study.letters import LegendEntry, in_letters, with_letters
 from gpuwatch.analysis.study.notes import conditions, doubts, notes, run_names
 from gpuwatch.analysis.study.question import IS_BASELINE
@@ -184,23 +184,27 @@ def _alike(told: Sequence[str], questions: Sequence[Question]) -> list[str]:
     return [f"{front} in {' and '.join(of)}" if of[0] else front for front, of in alike.items()]
 
 
+def _far_apart(cell: Cell, metric: str) -> list[str]:
+    """Its outliers; without any its ends, if they are far from each other."""
+    outliers = [run for run in cell.judged if run.outlier and run.block]
+    far = [f"{quantities.value_of(run)} in block {run.block}" for run in outliers]
+    values = sorted(run.value for run in cell.judged if run.value is not None)
+    if not far and values and values[-1] > _FAR * values[0]:
+        low, high = units.quantity(values[0], "s"), units.quantity(values[-1], "s")
+        return [f"the {metric} of its runs is {low} to {high}"]
+    return [f"of its runs {each} is an outlier, and kept" for each in far]
+
+
 def _cautions(
     told: Sequence[str], questions: Sequence[Question] = (), legend: Sequence[LegendEntry] = ()
 ) -> Section:
     """``told`` last, as its end says how many more there are."""
-    outliers = []
-    for question in questions:
-        for cell in question.cells:
-            found = [
-                f"of its runs {quantities.value_of(run)} in block {run.block} is an outlier, and kept"
-                for run in cell.judged
-                if run.outlier and run.block
-            ]
-            values = [run.value for run in cell.judged if run.value is not None]
-            if not found and values and max(values) > _FAR * min(values):
-                low, high = (units.quantity(end(values), "s") for end in (min, max))
-                found = [f"the {question.metric} of its runs is {low} to {high}"]
-            outliers += [f"{cell.label}: {each}" for each in found]
+    outliers = [
+        f"{cell.label}: {each}"
+        for question in questions
+        for cell in question.cells
+        for each in _far_apart(cell, question.metric)
+    ]
     known = in_letters((*outliers, *_alike(told, questions)), legend)
     lines = [Sentence("", each) for each in sorted(known, key=lambda each: LOST not in each)]
     return Section("before you believe it", lines)

@@ -12,9 +12,11 @@ from gpuwatch.analysis.ranks.levels import level, names
 from gpuwatch.analysis.ranks.wording import change as change_of
 from gpuwatch.analysis.results import Cell, Run
 from gpuwatch.analysis.statistics.intervals import lower_end
+from gpuwatch.analysis.study.interval_plot import factors, is_wide, place
 from gpuwatch.analysis.study.sweep import sweep_table
 from gpuwatch.core import units
 from gpuwatch.core.aggregate import grouped
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.report.document.blocks import (
     Bars,
     Change,
@@ -68,14 +70,15 @@ def intervals(of: Intervals) -> str:
         f'<div class="name">{text(each.name, 120)}</div>{_row(each, axis)}' for each in of.changes
     )
     numbers = "".join(
-        f'<text x="{x:.2f}%" y="13" text-anchor="{anchor(x)}">{text(_tick(tick))}</text>'
-        for tick in axis.ticks(6)
+        f'<text x="{x:.2f}%" y="13" text-anchor="{anchor(x)}">{text(name)}</text>'
+        for tick, name in axis.named().items()
         for x in (axis.share(tick),)
     )
     return (
         f'<figure class="intervals">\n{rows}\n<div></div>'
         f'<svg class="scale" aria-hidden="true" width="100%" height="18">{numbers}</svg>\n'
-        "<figcaption>Change of the time, in per cent: right of zero is slower. "
+        f"<figcaption>Change of the time, {'as a factor' if axis.wide else 'in per cent'}: right "
+        f"of {'1' if axis.wide else 'zero'} is slower. "
         '<span class="key">Line and dot</span>: the interval of the mean change; '
         '<span class="key">small marks</span>: the blocks one by one, at the edge with an arrow '
         'where they lie beyond it; <span class="key">band</span>: the margin within which '
@@ -83,7 +86,22 @@ def intervals(of: Intervals) -> str:
     )
 
 
-def _axis(changes_: Sequence[Change]) -> Axis:
+@dataclass(frozen=True)
+class _Changes(Axis):
+    """Of relative changes, or if they are wide of the logarithms of their factors."""
+
+    wide: bool
+
+    def share(self, value: float) -> float:
+        return super().share(place(value, wide=self.wide))
+
+    def named(self) -> dict[float, str]:
+        """Round changes and what stands below them."""
+        round_ = {tick: _tick(tick) for tick in self.ticks(6)}
+        return factors(self.low, self.high) if self.wide else round_
+
+
+def _axis(changes_: Sequence[Change]) -> _Changes:
     ends = [
         bound
         for each in changes_
@@ -93,10 +111,13 @@ def _axis(changes_: Sequence[Change]) -> Axis:
     ]
     margin = max(each.verdict.margin for each in changes_)
     ends += [1.25 * margin, 1.25 * lower_end(margin)]
+    moved = [change for each in changes_ for change in _blocks(each)]
+    wide = is_wide(min(ends), max(ends))
+    ends, moved = ([place(each, wide=wide) for each in values] for values in (ends, moved))
     inner = over(ends)
     far = _FARTHEST * (inner.high - inner.low)
-    moved = [change for each in changes_ for change in _blocks(each)]
-    return over([*ends, *(e for e in moved if inner.low - far <= e <= inner.high + far)])
+    whole = over([*ends, *(e for e in moved if inner.low - far <= e <= inner.high + far)])
+    return _Changes(whole.low, whole.high, wide)
 
 
 def _blocks(of: Change) -> list[float]:
@@ -104,7 +125,7 @@ def _blocks(of: Change) -> list[float]:
     return [ratio - 1 for ratio in of.ratios if ratio is not None and math.isfinite(ratio)]
 
 
-def _row(of: Change, axis: Axis) -> str:
+def _row(of: Change, axis: _Changes) -> str:
     verdict = of.verdict
     low, high = axis.share(lower_end(verdict.margin)), axis.share(verdict.margin)
     parts = [
@@ -112,15 +133,15 @@ def _row(of: Change, axis: Axis) -> str:
         f'<rect class="band" x="{low:.2f}%" y="0" width="{high - low:.2f}%" height="{_ROW}"/>',
         *(
             _upright(axis.share(tick), "axis" if abs(tick) < 1e-12 else "grid", 0, _ROW)
-            for tick in axis.ticks(6)
+            for tick in axis.named()
         ),
     ]
     for change in _blocks(of):
         x = axis.share(change)
-        if axis.holds(change):
+        if 0 < x < 100:
             parts.append(_upright(x, "block", _MIDDLE - 15, _MIDDLE - 8))
         else:
-            end, arrow = ("start", "◂") if change < axis.low else ("end", "▸")
+            end, arrow = ("start", "◂") if x < 50 else ("end", "▸")
             y = _MIDDLE - 7
             parts.append(f'<text x="{x:.2f}%" y="{y}" text-anchor="{end}">{arrow}</text>')
     if verdict.change is None:

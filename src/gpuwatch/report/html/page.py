@@ -66,8 +66,6 @@ def page(result: StudyResult, series: Sequence[RunSeries]) -> str:
     """
     of = study.document(result)
     style, script = _file("style.css"), _file("script.js")
-    plan = result.plan
-    title = (plan and (plan.title or plan.question)) or result.title
     contents, body = _body(of, {each.path: each for each in series})
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -77,7 +75,7 @@ def page(result: StudyResult, series: Sequence[RunSeries]) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
-<title>{text(title)}</title>
+<title>{text(of.title)}</title>
 <style>{style}</style>
 </head>
 <body>

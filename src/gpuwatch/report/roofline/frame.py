@@ -103,11 +103,6 @@ def tick_label(power: int, unit: str) -> str:
     return f"{10.0**power:g}"
 
 
-def numbered(numbers: Sequence[int], label: str) -> str:
-    """A run's label, preceded by the numbers of its points."""
-    return f"{', '.join(map(str, numbers))} {label}" if numbers else label
-
-
 def _roofs(
     rooflines: Sequence[Roofline], numbers: Sequence[tuple[int, ...]], *, slope: bool
 ) -> tuple[Roof, ...]:

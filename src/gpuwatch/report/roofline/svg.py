@@ -191,7 +191,8 @@ def _below(frame: Frame) -> list[str]:
     """The lines below the plot: what each number stands for."""
     shape = {EXECUTED: "diamond", MEASURED: "circle", AT_MOST: "open triangle"}
     lines = [
-        f"{at} {clean(point.label, 60)}, {point.bytes_kind} bytes: {point.place}, {point.method.value}"
+        f"{at} {clean(point.label, 60)}, {point.bytes_kind} bytes: {point.place}, "
+        f"{point.method.value}"
         for at, point in enumerate(frame.points, 1)
     ]
     kinds = {point.mark: point.text for point in frame.points}

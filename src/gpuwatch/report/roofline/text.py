@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gpuwatch.analysis.hardware.points import ALGORITHMIC, AT_MOST, EXECUTED, MEASURED, Point
 from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core.text import clean
-from gpuwatch.report.roofline.frame import Frame, Roof, frame_of, numbered, tick_label, ticks
+from gpuwatch.report.roofline.frame import Frame, Roof, frame_of, tick_label, ticks
 
 _WIDTH, _HEIGHT, _MARGIN = 64, 19, 14
 """Columns and rows of the plot, and columns to its left."""
@@ -31,7 +31,8 @@ def text(rooflines: Sequence[Roofline]) -> str:
     for at, each in enumerate(rooflines):
         of_run = frame.numbers[at] if frame is not None and len(rooflines) > 1 else ()
         said = (clean(each.verdict.text, 600), *each.hints)
-        labels.setdefault(said, []).append(numbered(of_run, clean(each.label, 200)))
+        numbers = ", ".join(map(str, of_run))
+        labels.setdefault(said, []).append(f"{numbers} {clean(each.label, 200)}".lstrip())
     for (verdict, *hints), names in labels.items():
         lines += ["", *_wrapped(f"{'; '.join(names)}: {verdict}")]
         for hint in hints:
