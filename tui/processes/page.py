@@ -105,8 +105,7 @@ class ProcessScreen(ProcessActs, FindScreen):
         height -= len(message)
         top, below, rows = self._above(snapshot, width), [], 0
         if snapshot is not None and selected is not None and not too_small(self.app.size):
-            shown = 0 if self._wanted else len(self._table.processes)
-            summary = _summary(snapshot, width, shown)
+            summary = _summary(snapshot, width, len(self._table.processes), self._wanted)
             summary.add(f"  /{self._wanted}" if self._wanted else "", "key")
             top += [summary, Line(width)]
             most = max(0, (height - len(top)) // 3)
@@ -193,19 +192,22 @@ class ProcessScreen(ProcessActs, FindScreen):
 
     def narrow(self, wanted: str) -> None:
         self._wanted = wanted
+        self._table.select(matching(self.processes_now(), wanted) if wanted else ())
         self.sorted_anew()
 
 
-def _summary(snapshot: Snapshot, width: int, shown: int) -> Line:
-    """``shown``: how many processes there are with parents and children."""
+def _summary(snapshot: Snapshot, width: int, shown: int, wanted: str) -> Line:
+    """``shown``: how many processes there are with parents and children; ``wanted``: what has
+    narrowed them."""
     least = "at least " * may_be_truncated(snapshot.processes)
     on = sum(1 for each in snapshot.processes if each.gpus)
     own = sum(1 for each in snapshot.processes if each.owned)
     count = len(snapshot.processes)
-    row = Line(width).add(f" {least}{counted(count, 'process', 'processes')}", "strong")
+    of = f"{len(matching(snapshot.processes, wanted))} of " if wanted else ""
+    row = Line(width).add(f" {of}{least}{counted(count, 'process', 'processes')}", "strong")
     known = f", {on} on a GPU" if on or not snapshot.untold else ", those on GPUs not known"
     row.add(known if snapshot.gpus else "" if snapshot.machine_only else ", no GPU recorded")
-    if shown > count:
+    if shown > count and not wanted:
         row.add(f", with {counted(shown - count, 'parent or child', 'parents and children')}")
     if not snapshot.machine_only:
         row.add(f", {least}{own} of the run")

@@ -3,6 +3,7 @@ what these do with them."""
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Awaitable, Sequence
 from functools import partial
@@ -271,6 +272,11 @@ class ProcessTable(Canvas, can_focus=True):
             self._pid = self.processes[at].pid
             self._acts.moved()
 
+    def select(self, processes: Sequence[ProcessNow]) -> None:
+        """Select the first of ``processes``, if any, in the order of the table."""
+        for process in self.in_order(processes)[:1]:
+            self._pid = process.pid
+
     def action_order(self) -> None:
         self.order = next_order(self.processes, self.order)
         self._acts.sorted_anew()
@@ -310,11 +316,13 @@ def on_gpus(processes: Sequence[ProcessNow], query: str = "") -> list[ProcessNow
 
 
 def matching(processes: Sequence[ProcessNow], query: str) -> list[ProcessNow]:
-    """Those whose PID, user, place or command has every word of ``query``."""
+    """Those whose PID, user, place or command has every word of ``query``; one of digits where a
+    number begins: 3 is neither in PID 5304 nor in python3."""
     words = query.casefold().split()
-    return [each for each in processes if all(word in _text(each).casefold() for word in words)]
+    wanted = [re.compile(r"\b" * word.isdigit() + re.escape(word)) for word in words]
+    return [each for each in processes if all(word.search(_text(each)) for word in wanted)]
 
 
 def _text(process: ProcessNow) -> str:
     parts = (str(process.pid), process.user, process.place, process.name, process.command)
-    return " ".join(part for part in parts if part)
+    return " ".join(part for part in parts if part).casefold()

@@ -34,6 +34,7 @@ from ..conftest import Fake
 from ..harness import live, running, screen_text, shows, until
 from ..process_sessions import Made, add
 from ..sessions import GIB, NS, START_UNIX_NS, finished
+from .test_processes import chosen
 
 Make = Callable[..., Path]
 
@@ -372,6 +373,10 @@ async def test_t_shows_trees_and_the_list_again(
         await shows(pilot, "no process matches nobody's: Esc shows all")
         await pilot.press("escape")
         await shows(pilot, "   └─ sleep 601")
+        await pilot.press("home", "slash", *str(shell.pid))
+        await shows(pilot, " 1 of 1 process, ")
+        await until(pilot, lambda: chosen(app).startswith(f"{shell.pid} "))  # not its parent
+        await pilot.press("escape")
         await pilot.press("end", "enter")
         await shows(pilot, f"parent     {shell.pid}  sh -c")
         await pilot.press("escape", "T")

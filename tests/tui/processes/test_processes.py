@@ -18,6 +18,7 @@ from gpuwatch.tui.feed.processes import ProcessNow, as_sampled, processes_of
 from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.processes.page import ProcessScreen
+from gpuwatch.tui.processes.table import matching
 from gpuwatch.tui.widgets.process_rows import process_rows, unknown_rows
 from tests.fake_nvml import FakeDriver
 
@@ -239,9 +240,10 @@ async def test_the_page_finds_by_pid_user_and_command(session: Make) -> None:
     async with live(path, (120, 40)) as (app, pilot):
         await pilot.press("p")
         await shows(pilot, "3 processes")
-        for text, pid in (("BOB", 31337), ("eval.py", 500), ("4711", 4711)):
+        for text, pid in (("BOB", 31337), ("eval.py", 500), ("4711", 4711), ("31", 31337)):
             await pilot.press("slash", *text)
             await shows(pilot, ", 1 to 1")
+            await shows(pilot, " 1 of 3 processes, ")
             assert chosen(app).startswith(f"{pid} ")
             await pilot.press("escape")
             await shows(pilot, ", 1 to 3")
@@ -256,6 +258,13 @@ async def test_the_page_finds_by_pid_user_and_command(session: Make) -> None:
         await until(pilot, lambda: chosen(app) != before)  # the keys are the table's again
         await pilot.press("escape", "escape")
         await until(pilot, lambda: not isinstance(app.screen, ProcessScreen))
+
+
+def test_a_number_is_found_where_one_begins() -> None:
+    ranks = [row(5300 + i, name=f"python3 train.py --rank {i}") for i in range(6)]
+    found = now(Processes(tuple(ranks)))
+    for query, pids in (("rank 3", [5303]), ("530", range(5300, 5306)), ("5304", [5304])):
+        assert [each.pid for each in matching(found, query)] == list(pids), query
 
 
 def chosen(app: object) -> str:
