@@ -27,7 +27,7 @@ from gpuwatch.session.study.study_folder import not_run, sessions_in
 from gpuwatch.tui.display_options import USUAL, DisplayOptions
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
-from gpuwatch.tui.feed.snapshot import DeviceNow, Snapshot, View
+from gpuwatch.tui.feed.snapshot import Snapshot, View
 from gpuwatch.tui.feed.study import goes_on
 from gpuwatch.tui.messages import farewell, farewell_stopped
 from gpuwatch.tui.widgets import palette
@@ -75,6 +75,8 @@ class GpuwatchApp(App[int]):
         """What is filled in for a run that was not started yet, by the field's id."""
         self.farewell: list[str] = []
         """Lines for the terminal after the screen is gone."""
+        self.started: Path | None = None
+        """The newest session that was started or followed here."""
         for theme in palette.themes():
             self.register_theme(theme)
         system = str(self.console.color_system)
@@ -182,12 +184,12 @@ class GpuwatchApp(App[int]):
 
         self.push_screen(LogScreen(path, upto_ns=upto_ns))
 
-    def open_new_run(self, on: str = "", gpus: Sequence[DeviceNow] = ()) -> None:
-        """The form of a new run at ``on``, as ``--on`` takes it, over the screen on top; ``gpus``:
-        as they were seen last."""
+    def open_new_run(self, on: str = "", seen: Snapshot | None = None) -> None:
+        """The form of a new run at ``on``, as ``--on`` takes it, over the screen on top; ``seen``:
+        the devices as they were last."""
         from gpuwatch.tui.new_run.screen import NewRunScreen
 
-        self.push_screen(NewRunScreen(on=on, gpus=gpus))
+        self.push_screen(NewRunScreen(on=on, seen=seen))
 
     def open_waiting(self, study: Path) -> None:
         """The screen of a study that waits for its first run, over the one on top."""
@@ -260,6 +262,11 @@ class GpuwatchApp(App[int]):
             live = seen and (_live(path) or not path.exists())  # a replay shows what was
             more = known is not None and (live or goes_on(path.parent))
             self.farewell = farewell(path, known, live=live, study_goes_on=more)
+        elif (path := self.started) is not None:
+            known, live = place(path), _live(path)
+            more = known is not None and goes_on(path.parent)
+            if live or more:
+                self.farewell = farewell(path, known, live=live, study_goes_on=more)
         self.exit(0)
 
 

@@ -136,8 +136,8 @@ class HomeActs(ProcessActs, WritingScreen):
     def action_new(self) -> None:
         if self.refused():
             return
-        on, devices = self.place_of_runs, self.state.devices
-        self.gpuwatch.open_new_run(on, devices.gpus if devices and not on else ())
+        on = self.place_of_runs
+        self.gpuwatch.open_new_run(on, None if on else self.state.devices)
 
     def action_log(self) -> None:
         """The log of the session under the cursor."""

@@ -61,7 +61,7 @@ class LiveScreen(TimeTravel, Stopping):
         Binding("K", "kernels", "kernels", tooltip="which kernels took the time, after the run"),
         Binding("e", "export", "report", tooltip="report of its study, else of the run"),
         Binding("c", "compare_alone", "compare", show=False, tooltip="compare with another run"),
-        Binding("b", "earlier", "before", show=False, tooltip="step times of the run before this"),
+        Binding("b", "earlier", "before", show=False, tooltip="times of the last finished run"),
         Binding("M", "metric(-1)", "metric before", show=False),
         Binding("minus", "zoom(1)", "longer history", show=False),
         Binding("plus,equals_sign", "zoom(-1)", "shorter history", show=False),
@@ -117,6 +117,8 @@ class LiveScreen(TimeTravel, Stopping):
         self._feed.ask(self._view)
 
     def on_mount(self) -> None:
+        if self._follow:
+            self.gpuwatch.started = self.path
         self.paint()
         self._feed.start()
 

@@ -11,10 +11,12 @@ from textual.content import Content
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import counted
+from gpuwatch.core.units import binary, counted, percent
 from gpuwatch.session.study.estimate import about
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Outcome
+from gpuwatch.tui.feed.processes import owner_text
+from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.machine import Environment, Machine, Refusal, body_of, objects, refusal_of
 from gpuwatch.tui.new_run import parameters
 from gpuwatch.tui.new_run.parameters import Form, arguments, command_line, problems
@@ -205,8 +207,25 @@ GOOD, BAD = "$success", "$error"
 """Styles of the marks."""
 
 
-def plan_text(form: Form, answers: Answers) -> Content:
-    """What prevents a start, else the plan; the equivalent command line before what may be long."""
+def busy_text(form: Form, seen: Snapshot | None) -> str:
+    """What a run would be beside on the chosen GPUs as they were ``seen``: ``GPU 0 is 80 % busy,
+    8.0 GiB held by root train.py``; empty: nothing."""
+    if seen is None or form.places or not form.on_gpus:
+        return ""
+    told = []
+    for gpu in seen.gpus:
+        use = gpu.value("hw.gpu.utilization")
+        if (use or gpu.held) and (form.gpus is None or gpu.number in form.gpus):
+            text = f"GPU {gpu.number} is {percent(use)} busy, {binary(gpu.memory_used)} held"
+            on = (each for each in seen.processes if gpu.row.id in [on.device for on in each.gpus])
+            names = ", ".join(dict.fromkeys(map(owner_text, on)))
+            told.append(f"{text} by {names}" if names else text)
+    return "; ".join(told)
+
+
+def plan_text(form: Form, answers: Answers, busy: str = "") -> Content:
+    """What prevents a start, else the plan; the equivalent command line before what may be long.
+    ``busy``: as of :func:`busy_text`."""
     found, plan = obstacle(form, answers), answers.plan_for(form)
     if form.own and not form.command.strip():
         lines = [Content(problems(form)["command"])]  # a form that is empty is no mistake
@@ -226,6 +245,8 @@ def plan_text(form: Form, answers: Answers) -> Content:
         if plan.seconds is not None:
             takes = f"takes {about(plan.seconds)}, by earlier runs of the same"
         lines += [Content(f"  {line}") for line in (takes, *plan.order)]
+    if busy:
+        lines.insert(1, Content.assemble(("! ", "$warning"), busy))
     if not problems(form):
         lines.insert(1, Content(f"$ {clean(command_line(form))}"))
     return Content("\n").join(lines)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -24,13 +24,14 @@ from gpuwatch.core.units import binary, percent
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Outcome
 from gpuwatch.tui.display_options import READ_ONLY
-from gpuwatch.tui.feed.snapshot import DeviceNow
+from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.machine import Machine, ask_doctor
 from gpuwatch.tui.new_run import parameters
 from gpuwatch.tui.new_run.answers import (
     BAD,
     Answers,
     ask_plan,
+    busy_text,
     field_problems,
     obstacle,
     plan_text,
@@ -87,8 +88,8 @@ class NewRunScreen(WidgetScreen):
         Binding("shift+tab", "app.focus_previous", "field before", show=False),
     ]
 
-    def __init__(self, *, on: str = "", gpus: Sequence[DeviceNow] = ()) -> None:
-        """``on``: the place that is filled in at first. ``gpus``: as they were seen last."""
+    def __init__(self, *, on: str = "", seen: Snapshot | None = None) -> None:
+        """``on``: the place that is filled in at first. ``seen``: the devices as they were last."""
         super().__init__()
         self.answers = Answers()
         self._order_seed = secrets.randbelow(_LARGEST_SEED) + 1
@@ -98,7 +99,7 @@ class NewRunScreen(WidgetScreen):
         """Whether the user has chosen environments."""
         self._starting = self._back_pressed = self._left = False
         self._timer: Timer | None = None
-        self._seen = gpus
+        self._seen = seen
         self._command = text_row(
             "command",
             "python train.py --lr 3e-4",
@@ -295,9 +296,10 @@ class NewRunScreen(WidgetScreen):
         which = fit(", ".join(form.gpus or ()), 24)
         chosen = "all" if form.gpus is None else len(form.gpus) or "none"
         chosen = f"{chosen} of {len(self._gpus)}"
-        seen = ", as they were when this was opened" if self._seen else ""
+        busy = busy_text(form, self._seen)
+        seen = f"  ! {busy}" if busy else ", as they were when this was opened" * bool(self._seen)
         self._gpu_section.title = f"GPUs: {f'{which} ({chosen})' if which else chosen}{seen}"
-        self._plan.update(plan_text(form, self.answers))
+        self._plan.update(plan_text(form, self.answers, busy))
 
     def _show_workload(self, form: Form, found: dict[str, str]) -> None:
         """Show the fields of the chosen workload."""
@@ -377,7 +379,7 @@ class NewRunScreen(WidgetScreen):
         """
         if self._gpus:
             return
-        seen = {gpu.number: gpu for gpu in self._seen}
+        seen = {gpu.number: gpu for gpu in self._seen.gpus} if self._seen else {}
         uses: dict[str, float] = {}
         idle = set()
         for gpu in machine.gpus:
@@ -466,6 +468,7 @@ class NewRunScreen(WidgetScreen):
         if outcome.good:
             self.gpuwatch.draft = {}
         path = commands.session_path(outcome)
+        self.gpuwatch.started = path or self.gpuwatch.started
         if self._left:
             self._tell_home(outcome)
         elif outcome.good and self._away:

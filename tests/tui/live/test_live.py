@@ -19,7 +19,7 @@ from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.widgets.page import PageScreen
 
 from ..conftest import Fake
-from ..harness import colours, live, screen_text, shows, until
+from ..harness import colours, live, running, screen_text, shows, until
 from ..sessions import NS, finished, plan
 from ..snapshots_of import numbers_text, page_text
 
@@ -202,6 +202,21 @@ async def test_q_leaves_and_tells_how_to_come_back(session: Make) -> None:
         await pilot.pause()
     assert app.return_value == 0
     assert f"gpuwatch attach {path}" in "\n".join(app.farewell)
+
+
+@pytest.mark.parametrize("over", [False, True])
+async def test_q_on_home_tells_of_the_run_that_was_started_here(
+    session: Make, fake: Fake, over: bool
+) -> None:
+    path = session(meta=finished() if over else {}, alive=not over)
+    async with running(lambda: LiveScreen(path, follow=True)) as (app, pilot):
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await pilot.press("q")
+        await pilot.pause()
+    assert app.farewell[:2] == (
+        [] if over else ["the run goes on", f"come back: gpuwatch attach {path}"]
+    )
 
 
 MISSING = {"code": "image-missing", "text": "there is no image x", "hint": "docker pull x"}

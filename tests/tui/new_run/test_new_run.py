@@ -190,11 +190,13 @@ async def test_idle_gpus_come_first_are_chosen_and_keep_their_order_in_the_comma
     session: Make, fake: Fake
 ) -> None:
     fake.finds(environment("bare"), gpus=3)
-    gpus = snapshot_of(session(gpus=3)).gpus
+    seen = snapshot_of(session(gpus=3))
+    gpus = seen.gpus
     rest = Reading(0.0, Method.MEASURED, None, "test")
     none = {"hw.gpu.utilization": rest, "hw.gpu.memory.usage": rest}
     idle = replace(gpus[2], readings={**gpus[2].readings, **none})
-    async with running(lambda: NewRunScreen(gpus=(*gpus[:2], idle)), (160, 50)) as (app, pilot):
+    one = replace(seen, devices=(*gpus[:2], idle))
+    async with running(lambda: NewRunScreen(seen=one), (160, 50)) as (app, pilot):
         await shows(pilot, "0/80.0 GiB, idle")
         boxes = app.screen.query("#gpus Checkbox").results(Checkbox)
         assert [each.label.plain[0] for each in boxes] == ["2", "0", "1"]
@@ -204,8 +206,10 @@ async def test_idle_gpus_come_first_are_chosen_and_keep_their_order_in_the_comma
         await focus(app, pilot, "1 ")
         await pilot.press("space")
         await shows(pilot, "$ gpuwatch run --gpus 1,2 -- ls")
-    async with running(lambda: NewRunScreen(gpus=gpus[:2]), (160, 50)) as (_, pilot):
-        await shows(pilot, "GPUs: all of 3")
+    two = replace(seen, devices=gpus[:2])
+    async with running(lambda: NewRunScreen(seen=two), (160, 50)) as (_, pilot):
+        await shows(pilot, "GPUs: all of 3  ! GPU 0 is ")
+        await says(pilot, "! GPU 0 is ")
 
 
 async def test_tab_comes_to_the_fields_in_their_order(fake: Fake) -> None:

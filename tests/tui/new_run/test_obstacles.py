@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from pathlib import Path
+
 from gpuwatch.tui.machine import Environment, Gpu, Machine, Refusal
 from gpuwatch.tui.new_run.answers import (
     Answers,
     Plan,
+    busy_text,
     field_problems,
     obstacle,
     plan_text,
@@ -14,6 +19,10 @@ from gpuwatch.tui.new_run.answers import (
 )
 from gpuwatch.tui.new_run.parameters import Form, arguments
 
+from ..process_sessions import Made, add
+from ..snapshots_of import snapshot_of
+
+Make = Callable[..., Path]
 WORKLOAD = Form("mnist-cnn")
 OLD_DRIVER = Refusal("the driver is too old", "update it")
 NO_DAEMON = Refusal("no daemon answers", "start it")
@@ -105,3 +114,15 @@ def test_the_plan_says_what_would_run_for_how_long_and_by_which_command() -> Non
     assert plan_text(form, unknown).plain.endswith("\n  time unknown")
     assert plan_text(form, Answers()).plain.startswith("asking for the plan ...\n$ gpuwatch")
     assert plan_text(Form(), Answers()).plain == "enter a command, such as python train.py"
+
+
+def test_it_is_told_what_already_runs_on_the_chosen_gpus(session: Make) -> None:
+    path = add(session(gpus=2), Made(50, "python other.py"), Made(60, "python other.py"))
+    seen = snapshot_of(path)
+    busy = busy_text(Form(command="ls", gpus=("0",)), seen)
+    assert re.fullmatch(r"GPU 0 is \d+ % busy, \S+ GiB held by alice other.py", busy)
+    assert busy_text(Form(command="ls"), seen).startswith(f"{busy}; GPU 1 is ")
+    for form in (Form(command="ls", gpus=()), Form(command="ls", on="slurm")):
+        assert busy_text(form, seen) == ""
+    assert busy_text(Form(command="ls"), None) == ""
+    assert f"\n! {busy}" in plan_text(Form(command="ls"), Answers(), busy).plain
