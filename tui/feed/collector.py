@@ -236,7 +236,6 @@ class Collector:
         path = self.reader.path
         state = self._status()
         t = self._now(state)
-        took = None if state.live else spent(self.meta, "real_seconds")
         kind = text(self.meta, "workload", "kind")
         present, timed = self._current or self, (self._current or self)._steps.timed
         shown = window(t, view.seconds or None, view.columns, ended=not state.live)
@@ -254,7 +253,11 @@ class Collector:
             self._steps.finish(self.meta)
         devices = tuple(
             DeviceNow(
-                row, {each.metric: self._reading(each, over) for each in self._by_device[row.id]}
+                row,
+                {
+                    each.metric: self._reading(each, over, live=state.live)
+                    for each in self._by_device[row.id]
+                },
             )
             for row in self._devices
         )
@@ -291,8 +294,8 @@ class Collector:
             place = replace(place, seconds_left=None)  # known for the present only
         moment = None
         if self._current is not None:
-            live = self._current._status().live
-            moment = Replay(t, self._current.end, live)
+            now, end = present._status(), present.end
+            moment = Replay(t, end, now, present._seconds(now, end))
         began = number(mapping(self.meta.get("clock")).get("unix_ns"))
         processes = processes_of(self._processes, environment, t, ended=not state.live, began=began)
         run = next((each for each in devices if each.row.kind == "workload"), None)
@@ -333,7 +336,7 @@ class Collector:
             machine_only=kind == "machine",
             imported=kind == "import",
             t=t,
-            seconds=t / NS if took is None else round(took),
+            seconds=self._seconds(state, t),
             devices=devices,
             selected=selected,
             off_gpus=off_gpus,
@@ -460,6 +463,11 @@ class Collector:
             state = self.reader.status(self.meta)
         return state
 
+    def _seconds(self, state: Status, t: int) -> float:
+        """Session time ``t`` (ns); of a run that is over how long it took."""
+        took = None if state.live else spent(self.meta, "real_seconds")
+        return t / NS if took is None else round(took)
+
     def _now(self, state: Status) -> int:
         """Session time of the newest record in nanoseconds."""
         if isinstance(self.reader, PastReader):
@@ -470,8 +478,9 @@ class Collector:
             return int(max(self._ticks.newest, 1, min(ended["t"], last + 3600 * NS)))
         return last
 
-    def _reading(self, channel: ChannelRow, over: Period | None) -> Reading:
-        """The newest value, or the mean ``over`` a period where it has one; of memory the most."""
+    def _reading(self, channel: ChannelRow, over: Period | None, *, live: bool) -> Reading:
+        """The newest value; of a run that is over the mean ``over`` a period, once all is read,
+        and of memory the most."""
         if channel.id in self._constant:
             return self._constant[channel.id]
         counted = channel.unit.startswith("{") and channel.unit != "{thread}"  # of the load
@@ -491,7 +500,7 @@ class Collector:
         sample = self._ticks.rate(channel.id) if counter else self._ticks.latest(channel.id)
         # Slow metrics are sampled less often than every tick; an older value is outdated.
         fresh = sample and self._ticks.newest - sample[0] <= max(2.5, 3 * self._interval) * NS
-        value = sample[1] if sample and fresh else None
+        value = sample[1] if sample and fresh and (live or counted) else None
         return Reading(value, channel.method, channel.reason, channel.source)
 
     def _silent(self, state: Status) -> float | None:

@@ -168,6 +168,8 @@ def _bandwidth(sources: Sources) -> Gauge:
     unavailable = reading.reason if device is not None and device.row.kind == "gpu" else None
     if sources.kind == "machine":
         reason = unavailable or "no counter of memory traffic is recorded on this machine"
+        if _bandwidth_bound(sources, None) is not None:
+            reason = f"a run's screen has an upper bound; {reason}"
         return _unavailable(sources, "bandwidth", title, "By/s", reason)
     reason = _no_count_reason(sources, "bytes")
     if sources.kind != "import" and not any(row.kind == "gpu" for row in sources.devices):
@@ -497,8 +499,8 @@ class Earlier:
             return f"the run of {self.began} has no times of these steps"
         middle = [milliseconds(median(of[step] for step in same)) for of in (now, then)]
         return (
-            f"{middle[0]} against {middle[1]} on {self.began}, one run each: no verdict; "
-            f"medians of steps {same[0]:,}–{same[-1]:,}"
+            f"same steps, median: {middle[0]}, last finished run {middle[1]}: no verdict; "
+            f"it began {self.began}, one run each; steps {same[0]:,}–{same[-1]:,}"
         )
 
     def _of(self, first: int, last: int) -> Sequence[StepRow]:

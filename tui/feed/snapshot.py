@@ -67,8 +67,10 @@ class Replay:
     position_ns: int
     length_ns: int
     """Session time of the newest record."""
-    live: bool
-    """Whether the run is live now."""
+    status: Status
+    """That of the run now."""
+    seconds: float
+    """Of the whole session as of :class:`Snapshot`."""
 
 
 class Reading(NamedTuple):
@@ -225,6 +227,8 @@ class Work:
     """Mean of the same steps."""
     step_count: int = 0
     """Number of steps of the median."""
+    newest: str = ""
+    """``the last ``, where there were timed steps before those; else empty."""
     loss: float | None = None
     no_loss: str = ""
     """Why it is unknown."""
@@ -274,6 +278,8 @@ class StepShares:
     """Name and share of each phase, in the order of a step; the sum is at most 1."""
     steps: int
     """Number of steps whose phases are known."""
+    newest: str
+    """As of :class:`Work`."""
     seconds: float
     """The mean step time."""
     hook: float | None = None
@@ -468,7 +474,7 @@ class Snapshot:
     @property
     def goes_on(self) -> bool:
         """Whether the run is live now; ``status`` is the status at ``t``."""
-        return self.status.live if self.replay is None else self.replay.live
+        return self.status.live if self.replay is None else self.replay.status.live
 
     @property
     def gpus(self) -> tuple[DeviceNow, ...]:

@@ -514,7 +514,9 @@ class Steps:
                 total = printed.total
         silence = self.silence(t) if live else None
         durations: Sequence[float] = self._durations()
+        newest = _newest(len(durations))
         if not live and not self._writers:
+            newest = ""
             times, reason = times_of(self.timed_lines())
             durations = times if reason is None else ()
         pace = median(durations) if durations else None
@@ -535,6 +537,7 @@ class Steps:
             step_seconds=pace,
             mean_seconds=mean,
             step_count=len(durations),
+            newest=newest,
             loss=self.newest_loss,
             no_loss=no_figure(meta, "loss"),
             model=_text(run.get("model")),
@@ -622,7 +625,7 @@ def phase_shares(
         if part > 0
     )
     hook = number(mapping(meta.get("timing")).get("cost"))
-    return StepShares(parts, steps, whole / every, hook)
+    return StepShares(parts, steps, _newest(steps) * (most < inf), whole / every, hook)
 
 
 def _spans(before: StepRow | None, rows: Sequence[StepRow]) -> list[Span]:
@@ -657,6 +660,10 @@ def _longest(row: StepLine) -> float | None:
 def _unknown(_: StepLine) -> float | None:
     """The figure of a line that is in doubt."""
     return None
+
+
+def _newest(steps: int) -> str:
+    return "the last " * (steps >= _MAX_STEPS)
 
 
 def _int(value: object) -> int | None:

@@ -40,6 +40,7 @@ from gpuwatch.tui.widgets.palette import VERDICTS
 
 ZOOMS = {10: "10 s", 60: "1 min", 300: "5 min", TIMED: "timed steps", None: "all"}
 """Lengths of a history in seconds, and their names."""
+_BEFORE_STEPS = ("import", "set-up", "first step")
 
 
 def zoom_text(snapshot: Snapshot, width: int) -> str:
@@ -95,15 +96,18 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
         step += f", mean {milliseconds(mean)}"
     fields.add("median step", step)
     if width >= 120 and work.step_count:
-        fields.add("over", counted(work.step_count, "step"))
+        fields.add("over", work.newest + counted(work.step_count, "step"))
     if work.loss is not None:
         fields.add("loss", loss(work.loss))
     rows += fields.rows()
-    if not snapshot.status.live and (took := parts_text(snapshot.parts, rows[-1].left - 3)):
+    if not snapshot.status.live and (
+        took := parts_text(snapshot.parts, snapshot.t, rows[-1].left - 3)
+    ):
         rows[-1].end(f"{took} ", "muted")
     if snapshot.earlier:
         told = clean(snapshot.earlier)
-        text = longest_fitting((told, told.partition(";")[0]), width - 4) or fit(told, width - 4)
+        texts = told, told.rpartition(";")[0], told.partition(";")[0]
+        text = longest_fitting(texts, width - 4) or fit(told, width - 4)
         rows.append(Line(width).add(f" {GHOST} ", "strong").add(text))
     if snapshot.ranks is not None and phases > 0:
         role = "warn" if snapshot.ranks.straggler else "text"
@@ -114,22 +118,21 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     return rows + bound_rows(snapshot.bound, width, phases // 2 if snapshot.status.live else phases)
 
 
-def parts_text(parts: Sequence[Part], most: int) -> str:
-    """How long each part of a run took: the steps, and the longest that fit beside them into
-    ``most`` columns: ``start-up 21.2 s  steps 6.8 s  others 119 ms``."""
+def parts_text(parts: Sequence[Part], t: int, most: int) -> str:
+    """How long each part of a run that ended at ``t`` (ns) took: the steps, and the longest that
+    fit beside them into ``most`` columns: ``start-up 21.2 s  steps 6.8 s  end 2.5 s``."""
     took: dict[str, float] = {}
-    for name, start, end in parts:
+    last = max((end for _, _, end in parts), default=t)
+    for name, start, end in (*parts, ("end", last, t)):
+        name = "start-up" if name in _BEFORE_STEPS else name
         took[name] = took.get(name, 0.0) + (end - start) / NS
     if "steps" in took:
         took["steps"] -= took.get("evaluation", 0.0)
-    kept = [name for name, seconds in took.items() if seconds > 0]
+    least = {"steps": 0.0}  # of any other part a hundredth of the run
+    kept = [name for name in took if took[name] > least.get(name, t / NS / 100)]
     while kept:
         told = "  ".join(f"{name} {quantity(took[name], 's')}" for name in kept)
-        others = sum(seconds for name, seconds in took.items() if name not in kept and seconds > 0)
-        whole = told + f"  others {quantity(others, 's')}" * (others > 0)
-        if len(whole) <= most:
-            return whole
-        if kept == ["steps"] and len(told) <= most:
+        if len(told) <= most:
             return told
         kept.remove(min(kept, key=lambda name: (name == "steps", took[name])))
     return ""
@@ -170,7 +173,7 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
         tail.add(f"  {snapshot.phase}", "muted")
     elif work.silence is not None and [each.kind for each in snapshot.alerts[:1]] != ["stalled"]:
         tail.add(f"  {work.silence}", "warn")
-    elif left is not None:
+    elif left is not None and snapshot.goes_on:
         part = printed.epoch.partition(" ")[0] if printed is not None else ""
         tail.add(f"  ETA of the {part} " if part else "  ETA ", "muted")
         tail.add(clock_time(left), "strong")
@@ -301,7 +304,7 @@ def phase_rows(shares: StepShares, width: int, max_rows: int) -> list[Line]:
         bar = _bar(Line(width).add(" "), parts, width - 2)
         hook = "" if shares.hook is None else f", hook {100 * shares.hook:.1f} % of the time"
         mean = f"of {milliseconds(shares.seconds)}, the mean step"
-        notes = (f"{mean}; timed in {shares.steps:,} steps{hook} ", f"{mean}{hook} ")
+        notes = (f"{mean}; timed in {shares.newest}{shares.steps:,} steps{hook} ", f"{mean}{hook} ")
         return [bar, names.end(longest_fitting(notes, names.left - 3), "muted")]
     return [names]
 

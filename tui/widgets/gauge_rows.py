@@ -181,7 +181,8 @@ def badge(gauge: Gauge, width: int) -> str:
     """Method of the value, and the period of its mean, in ``width`` cells if possible; or that it
     is above its ceiling."""
     mean = mean_text(gauge)
-    texts = [_parts(gauge, mean), _parts(gauge, gauge.period or mean)]
+    period = gauge.period or mean
+    texts = [_parts(gauge, each) for each in (mean, period, period.removesuffix(" of steps"))]
     return longest_fitting(texts, width) or texts[-1]
 
 

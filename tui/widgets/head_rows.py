@@ -45,7 +45,8 @@ MARKS = {
 
 def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
     """Workload, environment, position in the study, state and time."""
-    mark, role = MARKS[snapshot.status.state]
+    now = snapshot.replay or snapshot
+    mark, role = MARKS[now.status.state]
     row, where = Line(width), Line(width)
     if snapshot.machine_only and not snapshot.elsewhere:
         row.add("this machine", "strong")
@@ -57,16 +58,17 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
             where.add(" on ", "muted").add(clean(snapshot.elsewhere), "strong")
     right: list[tuple[str, str]] = []
     if snapshot.replay is not None:
-        right.append((f"◀ {age_text(snapshot)}  ", "warn"))
+        at = age_text(snapshot) or f"at {clock_time(snapshot.replay.position_ns / NS)}"
+        right.append((f"◀ {at}  ", "warn"))
     if paused:
         right.append(("⏸ paused, Space goes on  ", "warn"))
     if snapshot.silent_seconds is not None:
         right.append((f"! nothing recorded for {clock_time(snapshot.silent_seconds)}  ", "warn"))
     end = []
     # Of a machine nothing runs that is watched; of another moment its age says all.
-    if not snapshot.status.live or not (snapshot.machine_only or snapshot.replay):
-        clock = "" if snapshot.replay else f"  {clock_time(snapshot.seconds)}"
-        end = [(f"{mark} {snapshot.status.state.value}", role), (f"{clock} ", "strong")]
+    if not now.status.live or not (snapshot.machine_only or snapshot.replay):
+        clock = f"  {clock_time(now.seconds)} "
+        end = [(f"{mark} {now.status.state.value}", role), (clock, "strong")]
     if snapshot.place is not None:
         used_columns = sum(len(text) for text, _ in [*right, *end])
         used = row.used + where.used + 10
@@ -227,10 +229,8 @@ def notable(events: Sequence[EventRow]) -> Sequence[EventRow]:
 
 
 def age_text(snapshot: Snapshot) -> str:
-    """``2:10 ago`` for a live run, ``replay`` for a finished one; empty at the newest moment."""
+    """``2:10 ago`` for a live run; empty for a finished one, and at the newest moment."""
     replay = snapshot.replay
-    if replay is None:
+    if replay is None or not replay.status.live:
         return ""
-    if not replay.live:
-        return "replay"
     return f"{clock_time(max(0, replay.length_ns - replay.position_ns) / NS)} ago"

@@ -165,14 +165,14 @@ def _steps(work: Work, shares: StepShares | None, width: int) -> list[Row]:
     """Their time, throughput, loss and phases."""
     why = None if work.reports else work.no_steps or NO_STEPS_YET
     untimed = why or (NO_STEPS if work.warmup else work.throughput.reason)
-    over = counted(work.step_count, "timed step")
+    over = work.newest.removeprefix("the ") + counted(work.step_count, "timed step")
     figures: list[tuple[str, float | None, str, str | None, str]] = [
         ("median step", work.step_seconds, "s", untimed, over),
         ("mean step", work.mean_seconds, "s", untimed, over),
         ("last loss", work.loss, "", why or work.no_loss, "step lines"),
     ]
     for name, share in shares.parts if shares else ():
-        mean = f"mean of {counted(shares.steps, 'step')}" if shares else ""
+        mean = f"mean of {shares.newest}{counted(shares.steps, 'step')}" if shares else ""
         figures.append((f"phase: {name}", share, "1", None, mean))
     rows: list[Row] = [(("", "text"),), ((" steps", "strong"),)]
     rows += _number("throughput", work.throughput, width, "{sample}/s")

@@ -212,6 +212,16 @@ def test_a_single_gpu_has_large_graphs_with_an_axis(session: Make) -> None:
     assert len(texts(device_rows(machine(session, gpus=1, file="02"), 60, 3))) <= 3
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_where_no_bandwidth_is_measured_it_is_told_that_a_run_has_a_bound(
+    session: Make, known: bool
+) -> None:
+    snapshot = snapshot_of(session(kind="machine", known_card=known))
+    rows = "\n".join(texts(device_rows(snapshot, 160, 12)))
+    assert "memory bandwidth unavailable: " in rows and "the driver gives no bandwidth" in rows
+    assert ("unavailable: a run's screen has an upper bound; " in rows) == known
+
+
 def test_without_a_gpu_the_reason_and_the_cpu_stand_there(session: Make) -> None:
     rows = texts(device_rows(machine(session, gpus=0), 80, 23))
     assert rows[0] == " no GPU: runs use the CPU; none was found"

@@ -38,16 +38,17 @@ async def test_b_compares_the_same_steps_and_draws_the_earlier_run(tmp_path: Pat
         assert GHOST not in screen_text(app)
         await pilot.press("b")
         await shows(pilot, "Step time")
-        await shows(pilot, " against 5.38 ms on 09 Oct 07:53, one run each: no verdict; medians of")
+        await shows(pilot, " • same steps, median: ")
+        await shows(pilot, " last finished run 5.38 ms: no verdict; it began 09 Oct 07:53, one run")
         assert screen_text(app).count(GHOST) > 10
         for key in ("b", "escape"):
             await pilot.press(key)
             await until(
                 pilot,
-                lambda: GHOST not in screen_text(app) and " against " not in screen_text(app),
+                lambda: GHOST not in screen_text(app) and "same steps" not in screen_text(app),
             )
             await pilot.press("b")
-            await shows(pilot, " against ")
+            await shows(pilot, "same steps")
     snapshot = snapshot_of(path, View(earlier=True, metric=STEP_TIME), 30.0)
     assert len(snapshot.earlier.partition(";")[0]) <= 76, "it fits on 80 columns"
     assert snapshot.picked is not None
@@ -74,7 +75,7 @@ def test_the_earlier_run_hides_no_bar_and_one_stall_of_it_no_other_value(tmp_pat
     stalled = snapshot_of(path, View(earlier=True, metric=STEP_TIME), 30.0)
     assert stalled.picked is not None and max(filter(None, stalled.picked.ghost)) == 30.0
     assert stalled.picked.floor > 0, "a logarithmic scale"
-    assert " against 5.38 ms " in stalled.earlier
+    assert " run 5.38 ms: " in stalled.earlier
 
 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf])

@@ -7,6 +7,7 @@ import sqlite3
 from array import array
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,23 @@ def test_the_mean_of_a_part_is_called_that(session: Make) -> None:
     whole = shown(path, View(seconds=None)).gauges[0]
     assert badge(whole, 32) == "measured, timed steps, mean"
     assert badge(whole, 26) == "measured, timed steps"
+    of_steps = replace(whole, period="last 5 s of steps")
+    assert badge(of_steps, 27) == "measured, last 5 s of steps"
+    assert badge(of_steps, 26) == "measured, last 5 s"
+
+
+def test_before_all_is_read_nothing_stands_in_place_of_the_means(session: Make) -> None:
+    with SessionReader(session(meta=finished(), alive=False)) as reader:
+        collector = Collector(reader)
+        collector.update()
+        first = collector.snapshot(View(seconds=None))
+        while collector.backfill():
+            pass
+        second = collector.snapshot(View(seconds=None))
+    for shown, known in ((first, False), (second, True)):
+        gpu = shown.gpus[0]
+        assert (gpu.value("hw.gpu.power") is not None, gpu.memory_used is not None) == (known,) * 2
+        assert shown.gauges[0].reading.value is not None
 
 
 def test_low_gauges_have_names_that_cannot_be_misread(session: Make) -> None:
@@ -184,7 +202,7 @@ async def test_a_run_that_ends_here_shows_what_one_that_is_opened_then_shows(
         await shows(pilot, "ago" if back else "history: 5 min")
         end(path)
         if back:
-            await shows(pilot, "replay")
+            await shows(pilot, "◀ at ")
             assert "history: 5 min" in screen_text(app), "nobody's view is moved while it is back"
             await pilot.press("end")
         await shows(pilot, "means and history")
@@ -254,7 +272,7 @@ def test_a_run_took_as_long_as_lists_and_show_say_and_its_recording_is_called_th
     back = texts([position_row(snapshot_of(path, View(at=10 * NS)), 80)])[0]
     assert back.startswith(" at 0:10 of 1:30 recorded ")
     title = texts([title_row(snapshot_of(path, View(at=10 * NS)), 80, paused=False)])[0]
-    assert "◀ replay" in title and "running" not in title
+    assert title.endswith("◀ at 0:10  ✓ finished  1:22 "), "how it ended, not how it was then"
 
 
 def test_a_recorder_that_gave_up_is_told_with_what_it_said_last(session: Make) -> None:

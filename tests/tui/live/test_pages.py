@@ -84,7 +84,7 @@ async def test_space_plays_a_run_that_is_over_and_escape_shows_all_of_it_again(
 ) -> None:
     async with live(session(meta=finished(), alive=False)) as (_, pilot):
         await pilot.press("space")
-        await shows(pilot, "◀ replay")
+        await shows(pilot, "◀ at ")
         await pilot.press("escape")
         await shows(pilot, "✓ finished  1:30")
 

@@ -59,14 +59,17 @@ def test_a_part_is_named_where_its_name_fits_and_one_alone_is_not() -> None:
 
 def test_the_time_of_the_steps_is_told_before_longer_parts() -> None:
     parts = [
-        ("import", 0.0, 8.0 * NS),
+        ("import", 0.0, 6.0 * NS),
+        ("first step", 6.0 * NS, 8.0 * NS),
         ("steps", 8.0 * NS, 12.0 * NS),
         ("ncu", 12.0 * NS, 80.0 * NS),
     ]
-    assert parts_text(parts, 40) == "import 8.00 s  steps 4.00 s  ncu 68.0 s"
-    assert parts_text(parts, 38) == "steps 4.00 s  others 76.0 s"
-    assert parts_text(parts, 20) == "steps 4.00 s"
-    assert parts_text(parts, 10) == ""
+    whole = "start-up 8.00 s  steps 4.00 s  ncu 68.0 s  end 3.00 s"
+    assert parts_text(parts, 83 * NS, 60) == whole
+    assert parts_text(parts, 80 * NS, 60) == whole.removesuffix("  end 3.00 s")
+    assert parts_text(parts, 83 * NS, 30) == "steps 4.00 s  ncu 68.0 s"
+    assert parts_text(parts, 83 * NS, 20) == "steps 4.00 s"
+    assert parts_text(parts, 83 * NS, 10) == ""
 
 
 def test_many_evaluations_are_told_as_one_part_with_the_steps_between() -> None:

@@ -15,7 +15,8 @@ from gpuwatch.tui.live.rows import phase_rows
 from gpuwatch.tui.widgets.ascii import to_ascii
 
 from ..harness import live, screen_text, shows
-from ..snapshots_of import snapshot_of, texts
+from ..sessions import finished
+from ..snapshots_of import numbers_text, page_text, snapshot_of, texts
 
 Make = Callable[..., Path]
 USUAL = {"data": 0.12, "copy": 0.05, "forward": 0.31, "backward": 0.40, "optimizer": 0.10}
@@ -56,6 +57,18 @@ def test_the_median_is_of_the_same_steps(session: Make, seconds: float) -> None:
     assert (snapshot.shares.steps > 1000) == (seconds == 90.0)
 
 
+def test_the_newest_steps_are_called_the_last_ones_until_the_run_is_over(session: Make) -> None:
+    path = session(phases=USUAL)
+    assert "  over the last 1,0" in page_text(path, (160, 50))
+    told = numbers_text(path, 160)
+    assert told.count(" the last 1,0") == len(USUAL) and told.count(" last 1,0") == 2 + len(USUAL)
+    over = session("02", phases=USUAL, meta=finished(), alive=False)
+    shown = page_text(over, (160, 50)) + numbers_text(over, 160)
+    assert " last 1" not in shown and " timed steps\n" in shown
+    few = session("03", phases=USUAL, pace=3.0, seconds=16.0)
+    assert "the last" not in page_text(few, (160, 50), 16.0)
+
+
 def test_shares_of_sampled_steps_are_of_their_own_time() -> None:
     row = replace(line({"data": 0.3, "forward": 0.9}, (0.5,) * 10), sampled=2)
     shares = shares_of(row, replace(row, phases={}, sampled=0))
@@ -75,7 +88,7 @@ def test_slow_steps_of_which_more_are_drawn_weigh_no_more_than_others() -> None:
 
 
 def test_what_the_hook_takes_is_shown() -> None:
-    shares = StepShares(tuple(USUAL.items()), 1000, 0.005, hook=0.0021)
+    shares = StepShares(tuple(USUAL.items()), 1000, "", 0.005, hook=0.0021)
     assert "hook 0.2 % of the time" in texts(phase_rows(shares, 160, 2))[1]
 
 
@@ -118,7 +131,7 @@ def test_a_line_that_says_nothing_of_its_time_has_no_part(row: StepRow) -> None:
 
 
 def test_the_bar_is_as_long_as_all_of_it_and_each_part_by_its_share() -> None:
-    shares = StepShares(tuple(USUAL.items()), 1000, 0.005)
+    shares = StepShares(tuple(USUAL.items()), 1000, "", 0.005)
     for width in range(60, 200):
         bar = texts(phase_rows(shares, width, 2))[0]
         assert len(bar) == width - 1
@@ -127,6 +140,6 @@ def test_the_bar_is_as_long_as_all_of_it_and_each_part_by_its_share() -> None:
 
 
 def test_patterns_tell_the_phases_apart_without_colour_and_in_ascii() -> None:
-    shares = StepShares(tuple({**USUAL, "eval": 0.01, "sync": 0.005}.items()), 1000, 0.005)
+    shares = StepShares(tuple({**USUAL, "eval": 0.01, "sync": 0.005}.items()), 1000, "", 0.005)
     bar = texts(phase_rows(shares, 400, 2))[0].strip()
     assert len(set(bar)) == 8 and len(set(to_ascii(bar))) == 8

@@ -35,7 +35,7 @@ def test_the_demo_plays_a_recording_says_so_and_leaves_nothing(tmp_path: Path) -
         assert len(list(kept.glob("gpuwatch-demo-*"))) == 1
         assert "n new run" not in shown and "l log" in shown
         terminal.type("", "Enter")
-        terminal.wait("◀ replay")
+        terminal.wait("◀ at ")
         terminal.wait("Space pause")
         terminal.type("q")
         shown = terminal.wait("code 0")
