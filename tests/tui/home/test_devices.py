@@ -216,7 +216,7 @@ def test_a_single_gpu_has_large_graphs_with_an_axis(session: Make) -> None:
 def test_where_no_bandwidth_is_measured_it_is_told_that_a_run_has_a_bound(
     session: Make, known: bool
 ) -> None:
-    snapshot = snapshot_of(session(kind="machine", known_card=known))
+    snapshot = snapshot_of(session(kind="machine", memory_busy=True, known_card=known))
     rows = "\n".join(texts(device_rows(snapshot, 160, 12)))
     assert "memory bandwidth unavailable: " in rows and "the driver gives no bandwidth" in rows
     assert ("unavailable: a run's screen has an upper bound; " in rows) == known
