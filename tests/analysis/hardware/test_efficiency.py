@@ -144,6 +144,23 @@ def test_cores_that_a_cpu_run_does_not_use_are_not_its_idle_time(tmp_path: Path)
     assert untold.roofline.verdict.bound == "host"
 
 
+def test_a_program_that_others_kept_from_running_did_not_wait(tmp_path: Path) -> None:
+    def text(name: str, all_programs: float) -> str:
+        of = summary(
+            tmp_path / f"{name}.gpuwatch",
+            devices=(two_cores, ("workload", "workload", "resnet50", None, {})),
+            run={"device": "cpu"},
+            gauges={("cpu", "hw.cpu.utilization"): all_programs},
+            counters={("workload", "process.cpu.time"): 0.3},
+        )
+        return of.efficiency.roofline.verdict.text
+
+    two_cores = (*CPU[:4], {"core.logical.count": 2})
+    assert "the program waited at least 60 % of the time; " in text("idle", 0.25)
+    held = "cannot tell what bounds the run: other programs used 85 % of the CPU's time; "
+    assert text("held", 1.0).startswith(held)
+
+
 def test_traffic_is_the_integral_of_the_measured_bandwidth(tmp_path: Path) -> None:
     found = summary(tmp_path / "a.gpuwatch", gauges={BANDWIDTH: 1.6e12}).efficiency.traffic
     assert found.total.value == pytest.approx(1.6e12 * 10)

@@ -8,9 +8,9 @@ Two shares decide, that of the compute ceiling and that of the bandwidth:
 - Below that, no ceiling limits the run. The cause is sought in idle time: ``IDLE`` (one quarter) of
   the time idle, or of the step in the data phase, is named, since removing it would shorten the
   step by a quarter or more. Where a ceiling is not known, one half of the step is: no ceiling then
-  explains as much; on a CPU the idle time is then that in which no thread of the program can have
-  run. Pipes that work ``FULL`` of the time (they need not be full then) bound a run whose compute
-  ceiling is not known.
+  explains as much; on a CPU the idle time is then that in which no thread of the program ran, less
+  the share of the CPU that other programs had: they may have kept it from running. Pipes that work
+  ``FULL`` of the time (they need not be full then) bound a run whose compute ceiling is not known.
 - Algorithmic bytes over ``OVER`` times the bandwidth never reached memory: caches served them, and
   they show no bound. Five per cent allow for the error of a measured ceiling.
 - A counted rate over the arithmetic peak is impossible, and shows no bound either.
@@ -130,8 +130,12 @@ def verdict_of(
         known = f" ({shares})" if shares else ""
         which, hint = _unknown_ceilings(data_type, compute, bandwidth, missing)
         causes = _idle_causes(rates, NEAR, idle=idle_of(rates) if rates.on_gpu else None)
-        if not causes and (rates.waits or 0.0) >= NEAR:
-            causes = f"the program waited at least {units.percent(rates.waits)} of the time"
+        if not causes and rates.waits is not None:
+            if rates.waits >= NEAR:
+                causes = f"the program waited at least {units.percent(rates.waits)} of the time"
+            elif rates.waits + (rates.others or 0.0) >= NEAR:
+                used = f"other programs used {units.percent(rates.others)} of the CPU's time"
+                which = f"{used}; {which}"
         if causes:
             return _by_host(rates, NEAR, f"{causes}; {which}{known}", hint)
         limited = _by_power(rates, f"{which}{known.replace(held, '')}", hint)

@@ -38,11 +38,16 @@ def cpu_shares(
         all_programs: share of all cores' time in use, by any program, 0 to 1.
         on_cpu: the workload said that it computes there; else it may wait for a GPU unknown here.
     """
+    own = None if cores is None or not logical else min(1.0, cores / logical)
+    others = None if own is None or all_programs is None else max(0.0, all_programs - own)
+    # Others keep it from running only while they have all cores.
+    waits = None if cores is None or others is None else max(0.0, 1 - cores - others)
     return {
         "busy": None if cores is None or not threads else min(1.0, cores / threads),
-        "own_cores": None if cores is None or not logical else min(1.0, cores / logical),
+        "own_cores": own,
         "own_at_most": at_most,
-        "waits": None if cores is None or not on_cpu else max(0.0, 1 - cores),
+        "others": others,
+        "waits": waits if on_cpu else None,
         "cores_busy": all_programs,
     }
 
