@@ -248,7 +248,7 @@ def test_two_single_runs_stand_beside_each_other_under_the_answer(tmp_path: Path
         script = Script(environment=name, pace=at, meta=finished(), alive=False)
         write(tmp_path / f"0{at}-{name}.gpuwatch", script)
     lines = study_text.terminal(read_study(tmp_path), short=True).splitlines()
-    assert lines[0].startswith("NO VERDICT (1 run of each, needs 5)") and len(lines) <= 18
+    assert lines[0].startswith("NO VERDICT (1 run of each, needs 5)") and len(lines) <= 19
     assert any("+100.0 %" in line for line in lines)
 
 

@@ -227,7 +227,7 @@ def test_a_late_level_is_the_runs_value_and_is_told() -> None:
     found = steady_state(list(STEP * levels * noise(100, 0.003)))
     assert found.seconds == pytest.approx(1.1 * STEP, rel=0.01)
     assert found.share == 0.12
-    told = "the step time changed its level; steady are the last 12 of 100 steps"
+    told = "the step time changed its level; steady are only the last 12 of 100 steps"
     assert found.late and late_note([found]) == told
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,11 @@ import pytest
 from gpuwatch.analysis.results import Kind, Question, StudyResult
 from gpuwatch.analysis.samples.step_lines import TOGETHER, UNTIMED
 from gpuwatch.analysis.study.read import read, read_sessions, read_study
+from gpuwatch.analysis.summary.load import OTHERS
 from gpuwatch.core.errors import NewerSchema, NotASession, StorageError
 from gpuwatch.core.models import Environment, Problem
 from gpuwatch.core.processes import identify
-from gpuwatch.report.document.study import compared
+from gpuwatch.report.document.study import cautions, compared
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.plan import Part, Plan, PlannedRun
 from gpuwatch.session.study.study_folder import sessions_in
@@ -409,7 +410,7 @@ def test_a_value_of_the_last_steps_alone_is_told(tmp_path: Path) -> None:
     odd = {run.index: {"steps": late} for run in plan.runs if run.environment == DOCKER}
     recorded(tmp_path, [PAIR], EFFECTS, options=odd)
     question = only(read_study(tmp_path))
-    told = "the step time changed its level; steady are the last 12 of 100 steps or more"
+    told = "the step time changed its level; steady are only the last 12 of 100 steps or more"
     assert f"5 of 5 runs of docker=image: {told}" in question.notes
 
 
@@ -462,6 +463,15 @@ def test_single_runs_stand_beside_each_other_with_what_their_verdict_judges(
     judged = 1 + (verdict.total.estimate or 0)
     assert rows["step time, steady mean"].ratios == (1.0, pytest.approx(judged))
     assert rows["throughput, steady mean"].ratios == (1.0, pytest.approx(1 / judged))
+    # The steady part stands for few of the steps: it is told first, with what all of them say.
+    load = f"{OTHERS} 68 % of the CPU's time"
+    first, second, *_ = cautions(replace(result, notes=("odd", load)))
+    assert first.endswith("steady are only the last 18 of 40 steps") and second == load
+    assert rows["throughput"].ratios[1] == pytest.approx(0.5 / 0.49, rel=0.02)
+    mostly = run(tmp_path / "c.gpuwatch", steps=steps((12, 0.4), (28, 0.6)), label="docker")
+    result = read_sessions([paths[0], mostly])
+    assert "throughput" not in {row.name for row in compared(result).rows}
+    assert cautions(replace(result, notes=("odd",)))[0] == "odd"
 
 
 def test_no_cell_is_without_a_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

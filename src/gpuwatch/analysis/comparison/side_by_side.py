@@ -251,7 +251,8 @@ def with_judged(
     """``compared`` with ratios to ``bases``, and the rows of the values that verdicts judge.
 
     These are the steady step time, the time per step over all steady steps, and the throughput by
-    the latter, in place of that over all timed steps where no run has this alone.
+    the latter, in place of that over all timed steps where no run has this alone, and each is
+    steady for half of its steps or more.
 
     Args:
         bases: index of each session with a ratio, and that of its baseline.
@@ -278,7 +279,7 @@ def with_judged(
     first = next((at for at, row in enumerate(compared.rows) if row.group == "steps"), 0)
     rows = [*compared.rows[:first], *judged, *compared.rows[first:]]
     rate = next((row for row in judged if row.name == PAID), None)
-    if rate is not None:
+    if rate is not None and not any(run.steady.small for run in runs.values()):
         rows = [row for row in rows if row.name != THROUGHPUT or tells_more(row, rate)]
 
     def against(row: ComparisonRow) -> ComparisonRow:

@@ -68,6 +68,11 @@ class Steady:
         return self.seconds is not None and self.share <= _MOSTLY
 
     @property
+    def small(self) -> bool:
+        """Whether there is a steady part, and it is less than half of the steps."""
+        return self.seconds is not None and self.share < _HALF
+
+    @property
     def note(self) -> str | None:
         """What to know of the median of all steps: that the level changed, or did not settle."""
         if self.seconds is not None:
@@ -87,6 +92,9 @@ _PASSING = 0.05
 """Share of the steady part that may be at other levels, in between."""
 _MOSTLY = 0.8
 """Share of the steps above which the steady part is not mentioned."""
+_HALF = 0.5
+ONLY = "steady are only the last"
+"""What is told of a steady part that is :attr:`Steady.small`."""
 _SMALL = 0.02
 """Relative change below which two times of three digits look alike."""
 _MOST_VALUES = 500
@@ -185,8 +193,9 @@ def late_note(late: Sequence[Steady]) -> str:
     last 12 of 100 steps``."""
     least = min(late, key=lambda each: each.share)
     more = " or more" if len(late) > 1 else ""
-    part = f"steady are the last {least.count:,} of {least.first + least.count:,} steps{more}"
-    return f"the step time changed its level; {part}"
+    steady = ONLY if least.small else "steady are the last"
+    part = f"{least.count:,} of {least.first + least.count:,} steps{more}"
+    return f"the step time changed its level; {steady} {part}"
 
 
 def _changed(times: np.ndarray, at: Sequence[int], first: int) -> str:

@@ -16,6 +16,7 @@ BUSY = 0.2
 """Share of the cores' time from which on other programs are reported."""
 _LEAST_COVERED = 0.05
 """Share of a window from which on its samples stand for it."""
+OTHERS = "other programs used"
 _WHOLE_RUN = "whole run"
 """Kind of a window that covers the whole session."""
 _ONCE = 1e-4
@@ -42,7 +43,7 @@ def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
     if not busy:
         return ()
     of = _of_runs(len(busy), sessions)
-    return (f"other programs used {_span(busy)} of the CPU's time{of}",)
+    return (f"{OTHERS} {_span(busy)} of the CPU's time{of}",)
 
 
 def partly_sampled(

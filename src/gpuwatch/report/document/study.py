@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, with_judged
 from gpuwatch.analysis.results import Cell, Kind, Question, StudyResult
+from gpuwatch.analysis.samples.steady_state import ONLY
 from gpuwatch.analysis.study.letters import LegendEntry, in_letters, with_letters
 from gpuwatch.analysis.study.notes import conditions, doubts, notes, run_names
 from gpuwatch.analysis.study.question import IS_BASELINE
 from gpuwatch.analysis.summary.identity import sound
+from gpuwatch.analysis.summary.load import OTHERS
 from gpuwatch.analysis.summary.training import LOST
 from gpuwatch.core import units
 from gpuwatch.report.document import (
@@ -230,12 +232,20 @@ def cautions(result: StudyResult, where: str = "in the report") -> list[str]:
         return _bare(note) in said or again
 
     found = [each for each in doubts(result) if not told(each)]
-    # Never among the rest.
-    found.sort(key=lambda note: (LOST not in note, not note.endswith(IS_BASELINE)))
+    found.sort(key=_place)  # the first are never among the rest
     if len(found) > _MOST_DOUBTS:
         rest = len(found) - _MOST_DOUBTS + 1
         found = [*found[: _MOST_DOUBTS - 1], f"{rest} more notes {where}"]
     return found
+
+
+def _place(note: str) -> int:
+    """The place of what changes what the figures mean, and then of other programs' load."""
+    if LOST in note:
+        return 0
+    if note.endswith(IS_BASELINE) or ONLY in note:
+        return 1
+    return 2 if note.startswith(OTHERS) else 3
 
 
 def _bare(text: str) -> str:
