@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from gpuwatch.tui.widgets.palette import VERDICTS
 _MARGIN = 2
 """Columns on the left for the marks of verdicts."""
 _AXIS = str.maketrans("<>|:[]-*", "◂▸│:├┤─●")
+_ACROSS = re.compile("--across-(commands|devices)")
 _KERNEL_RUNGS = frozenset({"kernels", "kernel time", "copies"})
 """Rungs of an explanation that come from a profile."""
 
@@ -77,13 +79,14 @@ def sections(of: Document, width: int, column: int) -> list[Section]:
 
 
 def _line(row: Row, width: int) -> Line:
-    """A row of the document, a verdict's word after its mark."""
+    """A row of the document, a verdict's word after its mark; here flags of a command are keys."""
     line = Line(width)
     for at, (text, role) in enumerate(row):
         of = role.removeprefix("axis ")
         mark, colour = VERDICTS.get(of, (" ", of))
         if at == 0:
             line.add((mark if text.strip() else " ").ljust(_MARGIN), colour)
+        text = _ACROSS.sub("x", text)
         line.add(text.translate(_AXIS) if role != of else text, colour)
     return line
 

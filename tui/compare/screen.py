@@ -224,8 +224,9 @@ class CompareScreen(CanvasScreen):
         """Whether a verdict is missing because commands or devices differ, or is there across."""
         if self.result is None or isinstance(self.result, Trouble):
             return False
-        told = (each.sentence for of in self.result.study.questions for each in of.contrasts)
-        return self._crosses or any("(--across-" in sentence for sentence in told)
+        study = self.result.study
+        told = [each.sentence for of in study.questions for each in of.contrasts]
+        return self._crosses or any("--across-" in text for text in (*told, *study.notes))
 
     def action_across(self) -> None:
         self._crosses = not self._crosses

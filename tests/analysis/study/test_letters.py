@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.study.letters import LegendEntry, in_letters, letters, with_letters
+from gpuwatch.session.study.label import Label
 from tests.report import results
 
 LONG = "docker=our-image:3"
@@ -68,6 +69,24 @@ def test_each_run_of_a_plan_has_a_letter_and_what_tells_it_from_the_others(tmp_p
     lettered, legend = with_letters(sweep, each_run=True)
     assert [each.text for each in legend] == ["dtype float16", "dtype bfloat16"]
     assert [each.cells[0].label for each in lettered.questions] == ["A", "B"]
+
+
+def test_a_legend_of_runs_put_together_has_names_and_commands_first_and_files_last(
+    tmp_path: Path,
+) -> None:
+    pair = results.one_run_each(tmp_path, ("bare", "bare"))
+    workload = {"kind": "command", "name": "a.py", "arguments": ["a.py", "7"], "label": "low"}
+    (question,) = pair.questions
+    (run,) = question.cells[0].runs
+    session = replace(run.session, workload=workload, given=Label("a name of mine"))
+    first = replace(question.cells[0], runs=(replace(run, session=session),))
+    asked = replace(question, cells=(first, *question.cells[1:]))
+    _, legend = with_letters(
+        replace(pair, questions=(asked,), sessions=(session, *pair.sessions[1:])), each_run=True
+    )
+    file = Path(session.path).stem
+    assert legend[0].label.startswith("a name of mine (low: a.py 7), ")
+    assert legend[0].label.split(", ")[-2] == file
 
 
 def test_only_a_name_of_one_run_alone_becomes_its_letter() -> None:

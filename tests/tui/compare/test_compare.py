@@ -175,9 +175,9 @@ async def test_long_names_are_letters_with_a_legend_above(session: Make) -> None
         session("02", environment=name, meta=finished(), alive=False),
     ]
     async with running(lambda: whole(paths)) as (app, pilot):
-        await shows(pilot, f"B  {name}")
+        await shows(pilot, f"B  {name}, mnist-cnn")
         first = screen_text(app).splitlines()[1].split()
-        assert first[:2] == ["A", "01-bare,"] and first[-1] == "(baseline)"
+        assert first[:3] == ["A", "mnist-cnn,", "01-bare,"] and first[-1] == "(baseline)"
         assert heading(app) == ["A", "B", "method"]
 
 
@@ -235,7 +235,7 @@ async def test_sessions_that_were_given_names_are_called_by_them(session: Make) 
         await shows(pilot, "low lr (env2): typical step")
         assert heading(app) == ["A", "B", "C", "method"]
         await pilot.press("h")
-        await shows(pilot, "b B base (env1), 01-env")
+        await shows(pilot, "b B base (env1), mnist-cnn")
 
 
 async def test_what_the_columns_are_stays_while_their_rows_scroll(tmp_path: Path) -> None:
@@ -371,6 +371,19 @@ async def test_two_workloads_have_no_verdict_and_why_stands_first(session: Make)
         assert "nothing to compare" in screen_text(app).splitlines()[1]
 
 
+async def test_of_two_programs_the_key_that_compares_them_is_told_and_shown(session: Make) -> None:
+    paths = [
+        session(at, name=name, kind="command", meta=finished(), alive=False)
+        for at, name in (("01", "a.py"), ("02", "b.py"))
+    ]
+    async with running(lambda: CompareScreen(paths)) as (app, pilot):
+        await shows(pilot, "x across")
+        told = " ".join(screen_text(app).split())
+        assert "are different workloads; x compares different commands" in told
+        await pilot.press("x")
+        await shows(pilot, "NO VERDICT")
+
+
 def rows(result: StudyResult, width: int, column: int = 0) -> list[Line]:
     """All rows of the screen."""
     shown = sections(answer(result, None).whole, width, column)
@@ -455,6 +468,7 @@ async def test_x_judges_across_commands_where_that_is_why_there_is_no_verdict(
     ]
     async with running(lambda: CompareScreen(paths)) as (app, pilot):
         await shows(pilot, "different command")
+        assert "(x compares them)" in " ".join(screen_text(app).split())
         await pilot.press("x")
         await shows(pilot, "NO VERDICT")
         assert "different command" not in screen_text(app)

@@ -322,10 +322,9 @@ def _names_of_group(group: Sequence[Read], setting: str, *, by_command: bool) ->
     """What may tell a group from others, the preferred first."""
     session = group[0].summary
     environment, path = _environment(session), Path(session.path)
-    work = clean(session.workload.get("label") or command_of(session.workload), LONGEST)
     given = session.given if len(group) == 1 else NONE
     return (
-        given.heading(work if by_command else environment),
+        given.heading(_called(session) if by_command else environment),
         setting,
         environment,
         clean(" + ".join(sorted(device_names(session))) or "CPU", LONGEST),
@@ -337,6 +336,10 @@ def _names_of_group(group: Sequence[Read], setting: str, *, by_command: bool) ->
 
 def _environment(session: Summary) -> str:
     return clean(session.environment.get("label"), LONGEST)
+
+
+def _called(session: Summary) -> str:
+    return clean(session.workload.get("label") or command_of(session.workload), LONGEST)
 
 
 def _device_id(session: Summary) -> str:
@@ -371,6 +374,6 @@ def _differing(sessions: Sequence[Summary]) -> list[str]:
         clean(" ".join(map(str, each)), LONGEST) if isinstance(each, list) else ""
         for each in commands
     ]
-    short = [clean(command_of(session.workload), LONGEST) for session in sessions]
+    short = list(map(_called, sessions))
     # They may differ in the folder or the interpreter alone.
     return short if len(set(short)) >= len(set(whole)) else whole

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.analysis.results import Cell, Run, StudyResult
+from gpuwatch.analysis.summary.failure import command_of
 from gpuwatch.analysis.summary.identity import headings
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -44,7 +45,8 @@ def with_letters(
 
     A label has the same letter in every question; ``each_run``: every run has its own. Sentences
     keep the labels, so that they can be quoted. Without a long label among those compared, nothing
-    changes and the legend is empty. Of runs put together by hand it has file, name and start.
+    changes and the legend is empty. Of runs put together by hand it has command, file and start,
+    and letters go by their order.
     """
     asked = [each for each in result.questions if each_run or len(each.cells) > 1]
     order = {session.path: at for at, session in enumerate(result.sessions)}
@@ -53,7 +55,12 @@ def with_letters(
         return cell.runs[0].session.path if each_run and cell.runs else cell.label
 
     found = grouped((key(of), (question, of)) for question in asked for of in question.cells)
-    keys = sorted(found, key=lambda each: order.get(each, len(order)))
+
+    def place(cell: Cell) -> int:
+        by_run = cell.runs and (each_run or result.plan is None)
+        return order[cell.runs[0].session.path] if by_run else len(order)
+
+    keys = sorted(found, key=lambda each: place(found[each][0][1]))
     headed = dict(zip(order, headings(result.sessions), strict=True)) if each_run else {}
     names = list(headed.values()) or keys
     if letters(names) == names:
@@ -65,7 +72,7 @@ def with_letters(
     for each, letter in letter_of.items():
         label, runs = found[each][0][1].label, [run for _, cell in found[each] for run in cell.runs]
         by_hand = len(runs) == 1 and result.plan is None
-        told = _told(label, runs[0]) if by_hand else headed.get(each, label)
+        told = _told(label, runs[0], alone=each_run) if by_hand else headed.get(each, label)
         of = tuple(question.label for question, _ in found[each])
         called = frozenset((label, *(run.session.label for run in runs), *of[:each_run]))
         legend.append(LegendEntry(letter, told, each in baselines - others, of, called))
@@ -103,11 +110,17 @@ def in_letters(notes: Sequence[str], legend: Sequence[LegendEntry]) -> list[str]
     return [named.sub(lambda found: found[1] + letter_of[found[2]], note) for note in notes]
 
 
-def _told(label: str, run: Run) -> str:
-    """The cell, file, workload, environment and start of a run, none within another."""
-    session = run.session
-    ran, where = session.workload.get("name"), session.environment.get("label")
-    names = [clean(each) for each in (label, Path(session.path).stem, ran, where) if each]
+def _told(label: str, run: Run, *, alone: bool) -> str:
+    """The cell, command, environment, file and start of a run, none within another; ``alone``: the
+    command, with the name of the run, first."""
+    session, given = run.session, run.session.given
+    ran = filter(None, (session.workload.get("label"), command_of(session.workload)))
+    first = [label, ": ".join(map(str, ran))]
+    if alone:
+        said = given.name and label.startswith(given.name)
+        first = [given.heading(first[1]), "" if said else label]
+    where = session.environment.get("label")
+    names = [clean(each) for each in (*first, where, Path(session.path).stem) if each]
     told = [
         each for each in dict.fromkeys(names) if not any(each in of for of in names if of != each)
     ]
