@@ -14,6 +14,7 @@ from scipy import stats
 from gpuwatch.analysis.hardware.bound import UNKNOWN
 from gpuwatch.analysis.measured_value import unknown
 from gpuwatch.analysis.results import Cell, StudyResult
+from gpuwatch.analysis.statistics.description import unavailable
 from gpuwatch.analysis.study.cost import Price, cost_text, with_costs
 from gpuwatch.core import units
 from gpuwatch.core.models import JSON
@@ -108,6 +109,52 @@ def test_what_is_unknown_has_its_reason_once(two_cases: StudyResult) -> None:
         Sentence("bound by", "no ceiling", "measure"),
     ]
     assert isinstance(legend, Sentence) and "—: unknown" in legend.text
+    first, *_ = questions
+    in_part = replace(two_cases, questions=(first, *two_cases.questions[1:]))
+    _, grid, mfu, *_ = devices(in_part).items
+    assert isinstance(grid, Table)
+    rows = ", ".join(row[0] for row in grid.rows if row[4] == "—")
+    assert mfu == Sentence("MFU", f"{rows}: no data sheet") and rows.startswith(first.label)
+
+
+def test_a_run_that_used_a_gpu_lacks_its_energy_and_not_that_of_the_cpu(
+    two_cases: StudyResult,
+) -> None:
+    """Whether or not the program told its device; a missing throughput has its reason, too."""
+
+    def untold(cell: Cell, *, samples: bool) -> Cell:
+        runs = []
+        for run in cell.runs:
+            of, steps, metrics = run.session.efficiency, run.session.steps, run.session.metrics
+            energy = replace(
+                of.energy,
+                gpu_per_sample=unknown("J", "no power"),
+                cpu_per_sample=unknown("J", "no RAPL"),
+            )
+            if not samples:
+                steps = replace(steps, samples_per_second=None)
+                rate = unavailable("{sample}/s", "", "no samples")
+                metrics = {**metrics, "gpuwatch.throughput": rate}
+            session = replace(
+                run.session,
+                run={},
+                efficiency=replace(of, energy=energy),
+                steps=steps,
+                metrics=metrics,
+            )
+            runs.append(replace(run, session=session))
+        return replace(cell, runs=tuple(runs))
+
+    def reasons(*, samples: bool) -> list[object]:
+        questions = tuple(
+            replace(each, cells=tuple(untold(cell, samples=samples) for cell in each.cells))
+            for each in two_cases.questions
+        )
+        _, _, *told, _ = devices(replace(two_cases, questions=questions)).items
+        return told
+
+    assert reasons(samples=True) == [Sentence("J/sample", "no power")]
+    assert reasons(samples=False) == [Sentence("throughput, J/sample", "no samples")]
 
 
 def test_with_a_price_each_sample_has_its_cost(two_cases: StudyResult) -> None:

@@ -16,7 +16,7 @@ from gpuwatch.analysis.study.cost import cost_text
 from gpuwatch.analysis.summary.identity import device_names, sound, used_gpus
 from gpuwatch.analysis.summary.summary import DeviceSummary, Summary
 from gpuwatch.core import units
-from gpuwatch.core.metrics import Method
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.models import JSON, number
 from gpuwatch.core.peaks import peaks, sheet_peaks
 from gpuwatch.core.text import clean
@@ -199,18 +199,26 @@ def _reasons(
     grid: Table, of_rows: Sequence[tuple[Cost | None, Sequence[Summary]]]
 ) -> list[Sentence]:
     """Why figures of the rows are unknown: of each its first run's reason, once, behind the columns
-    that it holds for."""
-    columns: dict[_Reason, dict[str, None]] = {}
+    that it holds for, with the rows where it does not hold for all."""
+    found: dict[tuple[_Reason, str], list[str]] = {}
     for row, (cost, sessions) in zip(grid.rows, of_rows, strict=True):
         known = dict(zip(grid.head, row, strict=True))
         if cost is not None and cost.per_million is None:
-            columns.setdefault((cost_text(cost), None), {})[_COST] = None
+            found.setdefault(((cost_text(cost), None), _COST), []).append(row[0])
         why = [_why(session) for session in sessions]
         for column in why[0]:
             reasons = [each[column] for each in why if each[column][0]]
             if reasons and known[column] in (units.UNKNOWN, UNKNOWN):
-                columns.setdefault(reasons[0], {})[column] = None
-    return [Sentence(", ".join(of), text or "", hint) for (text, hint), of in columns.items()]
+                found.setdefault((reasons[0], column), []).append(row[0])
+    columns = grouped(((why, tuple(rows)), column) for (why, column), rows in found.items())
+    return [
+        Sentence(
+            ", ".join(of),
+            text or "" if len(rows) == len(grid.rows) else f"{', '.join(rows)}: {text}",
+            hint,
+        )
+        for ((text, hint), rows), of in columns.items()
+    ]
 
 
 _Reason = tuple[str | None, str | None]
@@ -222,17 +230,21 @@ def _why(session: Summary) -> dict[str, _Reason]:
     of = session.efficiency
     verdict = of.roofline.verdict
     bound: _Reason = (verdict.text, verdict.hint) if verdict.bound == UNKNOWN else (None, None)
-    mfu, bandwidth = bound, bound
-    if session.run.get("device") == "cuda":
-        mfu, bandwidth = (of.mfu.reason, None), (of.bandwidth.reason, None)
-        joules = of.energy.gpu_per_sample.reason
-    else:  # what a CPU reaches is known from its measured ceilings alone
-        joules = of.energy.cpu_per_step.reason
+    rate = session.metrics.get("gpuwatch.throughput")
+    untold = None if rate is None else rate.reason
+    mfu: _Reason = (of.mfu.reason, None)
+    bandwidth: _Reason = (of.bandwidth.reason, None)
+    joules = of.energy.gpu_per_sample.reason
+    if not _on_gpu(session):  # what a CPU reaches is known from its measured ceilings alone
+        mfu, bandwidth = bound if bound[0] else mfu, bound
+        joules = of.energy.cpu_per_sample.reason
     return {
+        "median step": (session.steps.reason, None),
+        "throughput": (untold, None),
         "FLOP/s": (of.flop_rate.reason, None),
         "MFU": mfu,
         "bandwidth": bandwidth,
-        "J/sample": (joules, None),
+        "J/sample": (untold or joules, None),
         "bound by": bound,
     }
 
@@ -273,8 +285,10 @@ def _first(shares: Sequence[Share]) -> float | None:
 
 def _cpu_energy(session: Summary) -> float | None:
     """Joules of the CPU's packages per sample, of a run that used no GPU."""
-    step, samples = session.efficiency.energy.cpu_per_step, session.steps.samples_per_step
-    on_gpu = session.run.get("device") == "cuda"
-    if on_gpu or step.value is None or step.method is Method.UNAVAILABLE or not samples:
-        return None
-    return step.value / samples
+    return None if _on_gpu(session) else session.efficiency.energy.cpu_per_sample.value
+
+
+def _on_gpu(session: Summary) -> bool:
+    """As the program said, else by the GPUs that it used."""
+    device = session.run.get("device")
+    return device == "cuda" if device else bool(used_gpus(session))

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gpuwatch.analysis.comparison.comparison_row import (
-    DEGREES,
-    PAID,
-    STEADY,
-    THROUGHPUT,
-    ComparisonRow,
-)
+from gpuwatch.analysis.comparison.comparison_row import DEGREES, STEADY, THROUGHPUT, ComparisonRow
 from gpuwatch.analysis.comparison.effect import effect
 from gpuwatch.analysis.comparison.side_by_side import PEAK_MEMORY
 from gpuwatch.analysis.comparison.wording import change_text, per_cent, signed
@@ -85,8 +79,8 @@ def steps_of(rows: Sequence[ComparisonRow | TableRow]) -> str:
     if STEADY not in names or names.isdisjoint((MFU, "gpuwatch.flop.rate")):
         return ""
     steady = "typical step, steady mean and their throughput are of the steady part of a run"
-    other = "the other throughput, " if {PAID, THROUGHPUT} <= names else ""
-    return f"; {steady}, {other}model FLOP/s and MFU of all its timed steps"
+    plain = "plain throughput, " * (THROUGHPUT in names)
+    return f"; {steady}, {plain}model FLOP/s and MFU of all its timed steps"
 
 
 def _judged(question: Question) -> list[tuple[str, ...]]:
