@@ -238,7 +238,7 @@ def test_a_phase_that_was_not_seen_has_its_reason(tmp_path: Path) -> None:
     ("seconds", "note"),
     [
         ([0.2] * 40, None),
-        ([0.5] * 25 + [0.2] * 15, "steady are the last 15 of 40 steps, at 200 ms"),
+        ([0.5] * 25 + [0.2] * 15, "steady are only the last 15 of 40 steps, at 200 ms"),
         ([0.2] * 35 + [0.5] * 5, "still changed at step 36 of 40 (from 200 ms to 500 ms)"),
         ([0.5] * 5, None),  # too few to say
     ],
