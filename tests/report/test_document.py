@@ -56,10 +56,13 @@ def test_long_labels_are_letters_in_the_chart_and_names_in_the_title(tmp_path: P
 
 
 def test_two_single_runs_have_their_letters_above_the_verdict(tmp_path: Path) -> None:
-    told = "resnet50, 2026-09-21 14:14 UTC (baseline)"
+    told = "resnet50 --batch-size 64, 01-bare, 2026-09-21 14:14 UTC (baseline)"
     text = as_markdown(renamed(results.one_run_each(tmp_path), LONG))
     title = f"# {LONG} against bare, resnet50"
-    assert text.startswith(f"{title}\n\n- **A** 01-bare, {told}\n- **B** {LONG}, 02-docker, ")
+    assert text.startswith(f"{title}
+
+- **A** {told}
+- **B** {LONG}, resnet50 ")
     assert text.index("- **B**") < text.index("- **NO V")
 
 
@@ -205,7 +208,8 @@ def test_runs_of_several_programs_have_a_letter_each_in_every_section_and_note(
     assert [(each.letter, each.is_baseline) for each in legend] == [
         *(("A", False), ("B", False), ("C", False))
     ], "nothing is compared"
-    assert all(f"<dd>bare, {at}-of-several-programs, " in text for at in range(3))
+    for at, name in enumerate(("vit-large", "bert", "gcn")):
+        assert f"<dd>{name}, bare, {at}-of-several-programs, " in text
     assert "C: exit code 1" in " ".join(terminal(result).split())
     grid = next(item for item in section_of(result, "devices") if isinstance(item, Table))
     assert [row[0] for row in grid.rows] == ["vit-large in A", "bert in B"]

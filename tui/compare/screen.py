@@ -19,7 +19,7 @@ from gpuwatch.tui.feed.posting import Post, Reading, ReadingFailed
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.widgets.base_screen import CanvasScreen
 from gpuwatch.tui.widgets.head_rows import trouble_rows
-from gpuwatch.tui.widgets.line import Line, wrap
+from gpuwatch.tui.widgets.line import Line, fit, wrap
 from gpuwatch.tui.widgets.page import SCROLLING
 
 if TYPE_CHECKING:
@@ -162,7 +162,6 @@ class CompareScreen(CanvasScreen):
             lines = [Line(width), *trouble_rows(self.result, width)]
         else:
             title.add(f"  {self.result.as_of}", "warn")
-            title.add(clean(self.result.whole.title), "muted")
             lines = self._body(self.result, width, space, title)
         lines = [title, *lines][: space + 1]
         lines += [Line(width) for _ in range(space + 1 - len(lines))]
@@ -181,7 +180,7 @@ class CompareScreen(CanvasScreen):
     def _body(self, answer: Answer, width: int, space: int, title: Line) -> list[Line]:
         """The visible rows; the heading of the first visible section stays in sight.
 
-        The position is added to ``title``.
+        What is compared and the position are added to ``title``.
         """
         from gpuwatch.tui.compare.answer import sections
 
@@ -207,8 +206,8 @@ class CompareScreen(CanvasScreen):
         if len(rows) > space:
             notes.append(f"{self._row + 1} to {self._row + len(visible)} of {len(rows)}")
         text = f"{'  '.join(notes)} "
-        if len(text) < title.left:
-            title.end(text, "muted")
+        name = fit(clean(answer.whole.title), title.left - len(text) - 1)
+        title.add(name, "muted").end(text, "muted")
         return visible
 
     def action_scroll_by(self, by: int) -> None:
