@@ -59,10 +59,7 @@ def test_two_single_runs_have_their_letters_above_the_verdict(tmp_path: Path) ->
     told = "resnet50 --batch-size 64, 01-bare, 2026-09-21 14:14 UTC (baseline)"
     text = as_markdown(renamed(results.one_run_each(tmp_path), LONG))
     title = f"# {LONG} against bare, resnet50"
-    assert text.startswith(f"{title}
-
-- **A** {told}
-- **B** {LONG}, resnet50 ")
+    assert text.startswith(f"{title}\n\n- **A** {told}\n- **B** {LONG}, resnet50 ")
     assert text.index("- **B**") < text.index("- **NO V")
 
 
