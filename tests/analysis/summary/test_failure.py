@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from gpuwatch.analysis.summary.failure import cause_in, in_few_words
+from gpuwatch.analysis.summary.failure import cause_in, in_few_words, without_output
 from gpuwatch.session.reading.status import State, Status
 
 FAILED = Status(State.FAILED, "exit code 1", 1)
@@ -130,3 +130,30 @@ def test_an_exception_after_which_the_program_went_on_is_not_its_reason() -> Non
     added = ["wandb: synced", "[W1130 12:00:00 Group.cpp:1] Warning: left", "  warnings.warn("]
     added += ["Training:  3%|#    | 3/100"]
     assert cause_in([*lines[:3], *added], [0, 0, 0, 1, 10**9, 10**9, 10**9]) == lines[2]
+
+
+OVER = "the run is over after 0:12: "
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        ("exit code 2: train.py: error: unrecognized arguments: --api-key=hf_S", "exit code 2"),
+        ("exit code 1: tokens.json: sk-1", "exit code 1"),
+        ("exit code 1: tokens.Sk", "exit code 1"),
+        ("exit code 1: SecretKeyOfMine", "exit code 1"),
+        ("exit code 1: ValueError: bad key sk-1", "exit code 1: ValueError"),
+        ("exit code 1, out of memory: a.b.HTTPError: 401 for https://u:p@h/?t=1",
+         "exit code 1, out of memory: a.b.HTTPError"),
+        ("exit code 1: KeyboardInterrupt", "exit code 1: KeyboardInterrupt"),
+        ("exit code 1 (out of memory)", "exit code 1 (out of memory)"),
+        ("sk-1 CUDA error: Out of memory: sk-1", "Out of memory"),
+        ("out of memory, killed (SIGKILL)", "out of memory, killed (SIGKILL)"),
+        ("CUDA out of memory (tried 20.00 GiB)", "CUDA out of memory (tried 20.00 GiB)"),
+        ("segmentation fault (SIGSEGV)", "segmentation fault (SIGSEGV)"),
+    ],
+)  # fmt: skip
+def test_nothing_that_a_program_printed_is_passed_on_but_the_class_of_its_exception(
+    failure: str, told: str
+) -> None:
+    assert without_output(OVER + failure) == OVER + told

@@ -69,17 +69,16 @@ def test_a_command_gets_a_failure_without_the_words_of_the_program(
     assert "exit code 3" in told["text"] and "abc123" not in json.dumps(told)
 
 
-def test_a_failure_has_the_exception_that_ended_it(
+def test_a_failure_has_the_class_of_the_exception_that_ended_it(
     cli: Cli, tmp_path: Path, webhook: tuple[str, list[dict[str, Any]]]
 ) -> None:
     url, got = webhook
-    script = f"echo 'RuntimeError: shape mismatch: 3 vs 4 {999 * 'x'}' >&2; exit 1"
+    script = "echo 'RuntimeError: bad key abc123' >&2; exit 1"
     words = ["--record", "--quiet", "--out", tmp_path / "out", "--notify", url]
     cli(*words, "--", "sh", "-c", script, code=1)
     until(lambda: bool(got))
     (told,) = got
-    assert ": exit code 1: RuntimeError: shape mismatch: 3 vs 4 xx" in told["text"]
-    assert len(told["text"]) < 500
+    assert ": exit code 1: RuntimeError" in told["text"] and "abc123" not in json.dumps(told)
 
 
 def test_of_a_study_each_failure_is_told_and_at_the_end_the_verdict_once(

@@ -57,6 +57,12 @@ _RAISED = re.compile(
     r"(?:[A-Za-z_][\w.]*\.\w+|\w*(?:Error|Exception|Interrupt|Exit|Warning)|[A-Z]+[a-z]\w*[A-Z]\w*)"
     r"(?:: .*|:?$)"
 )
+_OUTPUT = re.compile(
+    r"(exit code [^:]*(?:: (?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning)(?=:|$))?).*"
+    r"|(?<=: ).*?((?:\b(?:CUDA|HIP|XPU) )?[Oo]ut of memory"
+    r"(?: \(tried [\d.]+ ?\w+\)|, [a-z ]+ \(SIG\w+\))?).*"
+)
+"""What the program may have printed, behind what of it can be passed on."""
 _OF_AN_END = re.compile(
     r"CUDA kernel errors|For debugging consider|Compile with|Device-side assertions"
     r"|\[?[EFIW]\d{4} |wandb: |srun: |slurmstepd: |make\b.*: |.*Warning: "
@@ -165,9 +171,9 @@ def in_few_words(status: Status, reason: str, *, out_of_memory: bool = False) ->
 
 
 def without_output(failure: str) -> str:
-    """``failure`` in a short line, without one that the program printed and that is no exception:
-    nobody knows what stands there."""
-    return cut(re.sub(rf"(exit code [^:]*): (?!{_RAISED.pattern}).*", r"\1", failure), _LONGEST)
+    """``failure`` in a short line, with no more of what the program printed than the class of an
+    exception, or that memory was short: nobody knows what else stands there."""
+    return cut(_OUTPUT.sub(r"\1\2", failure), _LONGEST)
 
 
 def first_sentence(text: str) -> str:
