@@ -38,7 +38,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import mapping, number
 from gpuwatch.core.units import NS, pause
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.rows import StepBucket, StepRow
+from gpuwatch.session.rows import StepBucket, StepPlace, StepRow, step_words
 from gpuwatch.session.schema import BUCKET_SECONDS
 from gpuwatch.tui.feed.log_lines import Count
 from gpuwatch.tui.feed.samples import (
@@ -274,7 +274,7 @@ class Steps:
         self._phased: deque[StepRow] = deque(maxlen=_MAX_STEPS)
         """The newest step lines with durations, and those of them with phases."""
         self.newest_loss: float | None = None
-        self._lost_at: int | None = None
+        self._lost_at: StepPlace | None = None
         """The step whose loss came after the newest one that was a number."""
         self.timed_start: int | None = None
         """Session time of the first timed step's start; ``None``: none yet."""
@@ -352,7 +352,7 @@ class Steps:
         """That the loss is no number any more; empty: it is one."""
         if self.newest_loss is None or isfinite(self.newest_loss):
             return ""
-        since = "" if self._lost_at is None else f" (since step {self._lost_at:,} or before)"
+        since = "" if self._lost_at is None else f" (since {step_words(self._lost_at)} or before)"
         return f"the loss is {self.newest_loss:g}{since}"
 
     def update(self, meta: Mapping[str, Any]) -> None:
@@ -399,7 +399,8 @@ class Steps:
             for row in rows:
                 if row.loss:
                     lost = self.newest_loss is not None and isfinite(self.newest_loss)
-                    self._lost_at = row.step if lost else self._lost_at
+                    if lost and not isfinite(row.loss[-1]):
+                        self._lost_at = self._reader.place(row.n, row.step)
                     self.newest_loss = row.loss[-1]
             timed = [row for row in rows if row.seconds and not row.warmup]
             self._timed.extend(timed)

@@ -57,6 +57,15 @@ class ChannelRow:
     """The method of the samples so far, even if the channel is unavailable now."""
 
 
+StepPlace = tuple[bool, int]
+"""The number of a step, behind whether it comes after the warm-up, which has its own count."""
+
+
+def step_words(place: StepPlace) -> str:
+    """``step 1,000``, ``warm-up step 5``."""
+    return f"{'' if place[0] else 'warm-up '}step {place[1]:,}"
+
+
 @dataclass(frozen=True)
 class StepRow:
     """One step line: a step, or a batch of steps."""

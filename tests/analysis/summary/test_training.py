@@ -116,7 +116,7 @@ def test_it_is_told_since_which_step_no_loss_is_finite(tmp_path: Path) -> None:
 def test_that_step_is_sought_as_far_back_as_it_is(tmp_path: Path) -> None:
     more = [{"event": "step", "step": step, "loss": math.nan} for step in range(21, CHUNK + 100)]
     found = summary(tmp_path / "a.gpuwatch", steps=[*lines(), *more])
-    assert found.training.lost_at == 21
+    assert found.training.lost_at == (True, 21)
 
 
 def test_the_last_figures_are_of_every_step_as_a_warm_up_leaves_out_times_alone(
@@ -124,7 +124,7 @@ def test_the_last_figures_are_of_every_step_as_a_warm_up_leaves_out_times_alone(
 ) -> None:
     told = lines(loss=math.nan, warmup=True)
     found = summary(tmp_path / "a.gpuwatch", steps=told)
-    assert (found.steps.count, found.training.lost_at) == (STEPS - 1, STEPS)
+    assert (found.steps.count, found.training.lost_at) == (STEPS - 1, (True, STEPS))
     assert "the loss is no finite number any more (since step 20)" in found.notes
     assert (found.training.step.acc1.figure.value, found.training.step.acc1.at) == (0.625, 20)
     with SessionReader(tmp_path / "a.gpuwatch") as reader:
@@ -140,13 +140,30 @@ def test_a_loss_that_is_finite_after_the_warm_up_is_not_lost(tmp_path: Path) -> 
     assert found.training.lost_at is None
 
 
+def test_a_step_of_the_warm_up_is_told_as_that_as_it_has_its_own_count(tmp_path: Path) -> None:
+    warm = [{"event": "step", "step": step, "warmup": True, "acc1": 0.5} for step in range(1, 9)]
+    for line in warm:
+        line["loss"] = 1.0 if line["step"] < 5 else math.nan
+    timed = [{**line, "loss": math.nan} for line in lines()[:3]]
+    for line in timed:
+        del line["acc1"]
+    found = summary(tmp_path / "a.gpuwatch", steps=[*warm, *timed])
+    assert "the loss is no finite number any more (since warm-up step 5)" in found.notes
+    assert "acc@1 was last read in the warm-up, the others at step 3" in found.notes
+    alone = summary(tmp_path / "b.gpuwatch", steps=warm)
+    assert "the loss is no finite number any more (since warm-up step 5)" in alone.notes
+    assert alone.training.step.loss.figure.reason == "at warm-up step 8 it was not a finite number"
+    assert alone.training.step.at is None
+
+
 def test_a_list_gives_its_last_value(tmp_path: Path) -> None:
     warm = {"event": "step", "step": 1, "warmup": True, "loss": 9.0, "acc1": 0.5}
     batch = {"event": "step", "step": 3, "count": 3, "loss": [3.0, 2.0, 1.5], "acc1": 0.25}
     of = summary(tmp_path / "a.gpuwatch", steps=[warm, batch]).training.step
     assert (of.loss.figure.value, of.acc1.figure.value, of.loss.at) == (1.5, 0.25, 3)
     alone = summary(tmp_path / "b.gpuwatch", steps=[warm]).training.step
-    assert (alone.loss.figure.value, alone.loss.at) == (9.0, 1)
+    assert (alone.loss.figure.value, alone.loss.at) == (9.0, None)
+    assert alone.loss.figure.source == "step line of warm-up step 1"
     assert alone.acc5.figure.reason == "no step line has it"
 
 
@@ -247,7 +264,7 @@ def test_a_verdict_on_runs_whose_loss_is_no_number_says_so_everywhere(tmp_path: 
     result = read_study(tmp_path)
     told = f"In 7 of 7 runs of {DOCKER.label} the loss is no finite number any more."
     assert told in result.questions[0].contrasts[0].sentence
-    note = "(8 runs): the loss is no finite number any more (since steps 11 to 15)"
+    note = "(8 runs): the loss is no finite number any more (since step 11 to step 15)"
     note = f"resnet50 ({DOCKER.label}) {note}"
     assert cautions(result)[0] == note
     (brief,) = verdict_first(result, "").sections[:1]

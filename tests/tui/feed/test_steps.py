@@ -173,6 +173,10 @@ def test_a_loss_that_is_no_number_any_more_is_a_warning(tmp_path: Path) -> None:
         line["loss"] = math.nan
     (alert,) = snapshot(tmp_path / "b.gpuwatch", steps).alerts
     assert alert.text == "the loss is nan (since step 12 or before)"
+    warm = [{"event": "step", "step": step, "warmup": True, "loss": 1 / step} for step in (1, 2)]
+    warm[-1]["loss"] = math.nan
+    (alert,) = snapshot(tmp_path / "c.gpuwatch", [*warm, *steps[11:]]).alerts
+    assert alert.text == "the loss is nan (since warm-up step 2 or before)"
 
 
 def test_a_loss_that_is_a_number_again_is_a_warning_and_a_note(tmp_path: Path) -> None:

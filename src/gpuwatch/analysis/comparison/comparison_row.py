@@ -190,7 +190,7 @@ def trained_alike(row: ComparisonRow, one: Summary, other: Summary) -> bool:
     seeds = [settings_of(session).get("seed") for session in (one, other)]
     place = at(f"training.{kind}.{key}.at")
     places = [place(session) for session in (one, other)]
-    return None not in seeds and seeds[0] == seeds[1] and places[0] == places[1]
+    return None not in (*seeds, *places) and seeds[0] == seeds[1] and places[0] == places[1]
 
 
 _SAMPLED = frozenset({"mean", "over the window", "maximum"})

@@ -163,7 +163,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
     flop = _flop_rate(meta, rates)
     mfu, mfu_at_maximum_clock = (each.mfu(flop) for each in mfu_peaks(meta, devices))
     reason = reason_of(reader, meta, state)
-    _, loss = ({} if writers else reader.last_reported(("loss",))).get("loss", (0, 0.0))
+    _, loss = ({} if writers else reader.last_reported(("loss",))).get("loss", (None, 0.0))
     started = iso(clock.get("unix_ns"))
     return ListedSession(
         id=str(session.get("id", "")),

@@ -15,6 +15,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading.reader import CHUNK, SessionReader
+from gpuwatch.session.rows import StepPlace, step_words
 from gpuwatch.session.study.summary import NO_LOSS
 
 LOST = f"{NO_LOSS} any more"
@@ -28,7 +29,8 @@ class LastFigure:
 
     figure: MeasuredValue
     at: int | None
-    """Number of the step or epoch; ``None``: never printed."""
+    """Number of the step or epoch; ``None``: never printed, or in the warm-up, whose steps have
+    their own count."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Training:
     """From the step lines, warm-up included."""
     epoch: Reported
     """From the epoch lines."""
-    lost_at: int | None = None
+    lost_at: StepPlace | None = None
     """The step since which no loss is a finite number; ``None``: the newest is one, or none was
     told."""
 
@@ -95,24 +97,26 @@ def notes(training: Training) -> Sequence[str]:
     """Notes where the loss is no number, and where the last figures are not all of one step."""
     last, known = training.step.at, training.step.known
     return [each for each in [lost(training)] if each] + [
-        f"{NAMES[key]} was last read at step {figure.at}, the others at step {last}"
-        for key, figure in known.items()
-        if figure.at != last
+        f"{NAMES[key]} was last read {f'at step {at}' if at else 'in the warm-up'}, "
+        f"the others at step {last}"
+        for key, at in ((key, figure.at) for key, figure in known.items())
+        if at != last
     ]
 
 
 def lost(*trainings: Training) -> str:
     """That the newest loss of these was no finite number; empty: it was one, or none was told."""
-    steps = {each.lost_at for each in trainings if each.lost_at is not None}
-    since = " to ".join(f"{step:,}" for step in sorted({min(steps), max(steps)})) if steps else ""
-    return since and f"{LOST} (since step{'s' * (len(steps) > 1)} {since})"
+    steps = sorted({each.lost_at for each in trainings if each.lost_at is not None})
+    since = " to ".join(dict.fromkeys(map(step_words, (*steps[:1], *steps[-1:]))))
+    return since and f"{LOST} (since {since})"
 
 
-def _of_step(key: str, printed: tuple[int, float] | None, reason: str) -> LastFigure:
+def _of_step(key: str, printed: tuple[StepPlace, float] | None, reason: str) -> LastFigure:
     if printed is None:
         return LastFigure(unknown(unit_of(key), reason), None)
-    step, value = printed
-    return _last(key, value, step, f"step line of step {step}", f"step {step}")
+    place, value = printed
+    where = step_words(place)
+    return _last(key, value, place[1] if place[0] else None, f"step line of {where}", where)
 
 
 def _of_epoch(key: str, epoch: Mapping[str, JSON], ended: float | None) -> LastFigure:
@@ -122,7 +126,7 @@ def _of_epoch(key: str, epoch: Mapping[str, JSON], ended: float | None) -> LastF
     return _last(key, epoch.get(key), int(ended), f"line of {where}", where)
 
 
-def _last(key: str, value: JSON, at: int, source: str, where: str) -> LastFigure:
+def _last(key: str, value: JSON, at: int | None, source: str, where: str) -> LastFigure:
     known, unit = number(value), unit_of(key)
     figure = MeasuredValue(known, unit, Method.MEASURED, source)
     if known is None:

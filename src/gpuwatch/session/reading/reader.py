@@ -45,6 +45,7 @@ from gpuwatch.session.rows import (
     RankRow,
     RankStepRow,
     StepBucket,
+    StepPlace,
     StepRow,
 )
 from gpuwatch.session.schema import BUCKET_SECONDS, WARMUP
@@ -287,23 +288,29 @@ class SessionReader(Validated):
             yield from rows
             after = rows[-1].n
 
-    def last_reported(self, keys: Sequence[str]) -> dict[str, tuple[int, float]]:
-        """The newest ``loss``, ``acc1`` or ``acc5`` in the last :data:`CHUNK` step lines, as
-        ``(step, value)`` by key; NaN if it was not a number. A warm-up leaves out times alone."""
-        newest: dict[str, tuple[int, float]] = {}
+    def place(self, n: int, step: int) -> StepPlace:
+        """The place of ``step`` in line ``n``. Only lines before the first timed one have a count
+        of their own; the hook's later ones that no statistic has count on."""
+        first = self.first_timed_step()
+        return first is not None and n >= first, step
+
+    def last_reported(self, keys: Sequence[str]) -> dict[str, tuple[StepPlace, float]]:
+        """The newest ``loss``, ``acc1`` or ``acc5`` in the last :data:`CHUNK` step lines, with its
+        place, by key; NaN if it was not a number. A warm-up leaves out times alone."""
+        newest: dict[str, tuple[StepPlace, float]] = {}
         first = self.last_step() - CHUNK
         for key in keys:
             rows = self._rows(
-                f"SELECT step, {key} FROM step WHERE n > ? AND {key} IS NOT NULL "  # noqa: S608
+                f"SELECT n, step, {key} FROM step WHERE n > ? AND {key} IS NOT NULL "  # noqa: S608
                 "ORDER BY n DESC LIMIT 1",
                 (first,),
             )
-            for step, blob in rows:
+            for n, step, blob in rows:
                 if values := floats(blob):
-                    newest[key] = whole(step), values[-1]
+                    newest[key] = self.place(whole(n), whole(step)), values[-1]
         return newest
 
-    def loss_lost_at(self) -> int | None:
+    def loss_lost_at(self) -> StepPlace | None:
         """The step since which no loss is finite; ``None`` if the newest loss is finite, or
         there is none in as many lines."""
         since, last = None, self.last_step()
@@ -316,13 +323,13 @@ class SessionReader(Validated):
             most_bytes=limits.OF_LINES,
         ):
             in_order((-whole(row[0]) for row in rows), -below)
-            for _, step, blob in rows:
+            for n, step, blob in rows:
                 for at, loss in zip(count(whole(step), -1), reversed(floats(blob) or ())):
                     if isfinite(loss):
-                        return since
-                    since = at
+                        return since and self.place(*since)
+                    since = whole(n), at
             below = whole(rows[-1][0])
-        return since
+        return since and self.place(*since)
 
     def some_steps(self) -> list[StepRow]:
         """All step lines, up to the limits on number and size."""
