@@ -285,6 +285,12 @@ def test_why_there_are_no_steps_is_told(
     assert kind == "hook" and text.startswith("--hook loss gave nothing: ") and says in text
 
 
+def test_a_profile_alone_asked_for_no_loss(tmp_path: Path) -> None:
+    run = Run(tmp_path, options=["profile=4"])
+    with run.end(1) as reader:
+        assert events(reader) == [] and "torch" in reader.meta()["hook"]["text"]
+
+
 def test_problems_are_events_each_once_and_skipped_steps_are_counted(run: Run) -> None:
     run.begin("a")
     for _ in range(3):

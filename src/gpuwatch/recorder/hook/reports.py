@@ -136,7 +136,7 @@ class HookReports:
         self._channel.close()
         if self._given.get("given") and not self._steps:
             self._given["text"] = text = _NO_STEPS if self._processes else _NO_TORCH
-            if self._given.get("options"):  # it was asked for, and is not there by default
+            if "loss" in sequence(self._given.get("options")):  # which is not there by default
                 rows += self._event(t, f"--hook loss gave nothing: {text}")
         return [*rows, meta("hook", self._given)]
 
