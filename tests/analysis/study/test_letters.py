@@ -103,6 +103,27 @@ def test_only_a_name_of_one_run_alone_becomes_its_letter() -> None:
     assert in_letters(notes, ()) == [*notes]
 
 
+def test_a_word_of_a_sentence_stays_though_a_run_is_called_so() -> None:
+    legend = (
+        LegendEntry("A", "", True, names=frozenset(("bare", "other"))),
+        LegendEntry("B", "", False, names=frozenset(("time", "docker=x"))),
+    )
+    notes = (
+        "a drop of time in bare and docker=x",
+        "other processes were on the GPU: 3 of time",
+        "bare, time (2 runs): a note",
+        "the run of bare: a note",
+        "docker=x: a note, time: 3 s",
+    )
+    assert in_letters(notes, legend) == [
+        "a drop of time in A and B",
+        notes[1],
+        "A, B (2 runs): a note",
+        "the run of A: a note",
+        "B: a note, time: 3 s",
+    ]
+
+
 def test_letters_go_on_after_z() -> None:
     names = letters([f"an environment {at}" for at in range(28)])
     assert (names[0], names[25], names[26], names[27]) == ("A", "Z", "AA", "AB")

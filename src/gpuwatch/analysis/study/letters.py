@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from gpuwatch.core.text import clean
 
 LONGEST = 12
 """Most characters of labels that need no letters."""
+_ENVIRONMENTS = {"bare", "docker", "apptainer", "singularity", "charliecloud"}
+"""Names that are no words of a sentence."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,8 @@ def with_letters(
 
 
 def in_letters(notes: Sequence[str], legend: Sequence[LegendEntry]) -> list[str]:
-    """``notes`` with letters in place of names that only one entry has."""
+    """``notes`` with letters in place of names that only one entry has; of a name that may be a
+    word of the sentence only at the front, before a colon."""
     count = Counter(name for each in legend for name in each.names)
     letter_of = {
         name: each.letter
@@ -105,9 +108,23 @@ def in_letters(notes: Sequence[str], legend: Sequence[LegendEntry]) -> list[str]
         for name in each.names
         if count[name] == 1 and len(name) > 1  # an "a" may be an article
     }
-    names = "|".join(map(re.escape, sorted(letter_of, key=len, reverse=True)))
-    named = re.compile(rf"(^|: |, | in | of | and )({names or '$^'})(?![\w.=#/-])")
-    return [named.sub(lambda found: found[1] + letter_of[found[2]], note) for note in notes]
+    words = {name for name in letter_of if name.isalpha()} - _ENVIRONMENTS
+    other = _any_of(letter_of.keys() - words)
+    anywhere = re.compile(rf"(^|: |, | in | of | and )({other})(?![\w.=#/-])")
+    in_front = re.compile(rf"(^|, )({_any_of(words)})(?=,| \(|: )")
+
+    def lettered(note: str) -> str:
+        note = anywhere.sub(lambda found: found[1] + letter_of[found[2]], note)
+        front, colon, rest = note.partition(": ")
+        if colon:
+            front = in_front.sub(lambda found: found[1] + letter_of[found[2]], front + colon)
+        return front + rest
+
+    return [lettered(note) for note in notes]
+
+
+def _any_of(names: Iterable[str]) -> str:
+    return "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
 
 
 def _told(label: str, run: Run, *, alone: bool) -> str:
