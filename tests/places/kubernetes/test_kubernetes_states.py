@@ -297,6 +297,9 @@ def test_free_gpus_are_those_that_no_pod_holds() -> None:
     before = {"initContainers": whole["containers"] * 2, **asked, "nodeName": "n1"}
     (found,) = of_nodes([node], [{**pods[0], "spec": before}])
     assert in_the_way(found, (gpu, 1)) == "has no free GPU"
+    sidecar = [{**each, "restartPolicy": "Always"} for each in asked["containers"]]
+    (found,) = of_nodes([node], [{**pods[0], "spec": {**before, "initContainers": sidecar}}])
+    assert found.gpus[gpu].free == 2
     (found,) = of_nodes([node], None)
     assert in_the_way(found, (gpu, 1)) == "has no room for it"
     assert "nvidia.com/gpu: 8, how many are free is unknown" in found.line

@@ -221,15 +221,15 @@ def _used(pods: Sequence[Mapping[str, JSON]], node: str, resource: str) -> int:
         spec = mapping(pod.get("spec"))
         if spec.get("nodeName") != node or mapping(pod.get("status")).get("phase") in _OVER:
             continue
-        # Those before the others run one by one: a pod of ours holds what the largest asks for.
-        before, together = (
-            [
-                _count(mapping(mapping(each.get("resources")).get("requests")).get(resource))
-                for each in map(mapping, sequence(spec.get(kind)))
-            ]
-            for kind in ("initContainers", "containers")
-        )
-        used += max(sum(together), *before, 0)
+        # Those before the others run one by one, and hold what the largest asks for; but sidecars
+        # stay, and run beside the others.
+        before, beside = list[int](), list[int]()
+        for kind in ("initContainers", "containers"):
+            for each in map(mapping, sequence(spec.get(kind))):
+                asked = mapping(mapping(each.get("resources")).get("requests")).get(resource)
+                alone = kind == "initContainers" and each.get("restartPolicy") != "Always"
+                (before if alone else beside).append(_count(asked))
+        used += max(sum(beside), *before, 0)
     return used
 
 
