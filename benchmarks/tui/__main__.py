@@ -47,10 +47,11 @@ def main() -> int:
         if not arguments.only or any(name in program.name for name in arguments.only.split(","))
     ]
     print(about(arguments.peers))
-    library = build(Path(tempfile.mkdtemp(prefix="gpuwatch-bench-driver-")))
-    for gpus in map(int, arguments.gpus.split(",")):
-        for latency_us in arguments.latency_us.split(","):
-            print(tables(gpus, latency_us, _rounds(arguments, wanted, library, gpus, latency_us)))
+    with tempfile.TemporaryDirectory(prefix="gpuwatch-bench-driver-") as folder:
+        library = build(Path(folder))
+        for gpus in map(int, arguments.gpus.split(",")):
+            for latency in arguments.latency_us.split(","):
+                print(tables(gpus, latency, _rounds(arguments, wanted, library, gpus, latency)))
     return 0
 
 
