@@ -104,6 +104,10 @@ def test_far_below_both_without_idle_time_is_not_called_host_bound() -> None:
         "workload reported no FLOP per step"
     )
     assert of(SHEETS, clocks=replace(clocks, by_power=0.4)).verdict.bound == "unknown"
+    bandwidth = SHEETS["bandwidth"].value
+    for share, bound in ((0.3, "power"), (0.7, "memory"), (1.2, "unknown")):
+        full = of(SHEETS, busy=0.99, measured_bytes=share * bandwidth, clocks=clocks).verdict
+        assert full.bound == bound
     unlimited = of({"bandwidth": SHEETS["bandwidth"]}, **rates, clocks=clocks).verdict
     assert unlimited.bound == "power" and "held down" not in unlimited.text.partition(";")[2]
     small = of(flop=1e12, measured_bytes=1e10, busy=0.99, sm_activity=0.1).verdict

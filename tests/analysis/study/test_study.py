@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import statistics
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from gpuwatch.analysis.comparison.wording import signed, throughput
 from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
 from gpuwatch.analysis.study.not_run import blocks_done, not_run
-from gpuwatch.analysis.study.read import read_study
+from gpuwatch.analysis.study.read import Read, read, read_study
 from gpuwatch.core.models import Environment, Problem, Workload
 from gpuwatch.core.processes import identify
 from gpuwatch.session import placement
@@ -414,6 +414,47 @@ def test_a_change_beyond_what_lower_clocks_explain_is_one(
     assert verdict.kind is kind
     (said,) = [each for each in (*verdict.reasons, *question.notes) if "clocks were held" in each]
     assert said.startswith("clocks were held down: never in bare, 54 % of the time in docker")
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_clocks_do_not_have_a_pair_judged_again_without_the_others(
+    tmp_path: Path, *, held: bool
+) -> None:
+    part = blocks_of(7, BARE, DOCKER, APPTAINER)
+    clocks = {("gpu0", "hw.gpu.throttle.power"): 0.54, ("gpu0", "hw.gpu.clock.sm"): 1.94e9}
+    free = {("gpu0", "hw.gpu.throttle.power"): 0.0, ("gpu0", "hw.gpu.clock.sm"): 1.98e9}
+    options = {
+        each.index: {"gauges": clocks if held and each.environment is DOCKER else free}
+        for each in planned([part]).runs
+    }
+    effects = {"bare": 1.0, "docker=image": 1.05, "apptainer=image": 1.0}
+    recorded(tmp_path, [part], effects, options=options)
+
+    def reading(path: Path) -> Read:
+        """Of apptainer without the time of all steps, by which docker is as fast as bare: alone,
+        it would be judged by that, too."""
+        found, label = read(path), path.stem.partition("-")[2]
+        seconds = found.steady.seconds or 0.0
+        total = None if label == "apptainer" else seconds / (1.05 if label == "docker" else 1)
+        return replace(found, steady=replace(found.steady, total=total))
+
+    docker, apptainer = only(read_study(tmp_path, reading=reading)).contrasts
+    assert (docker.verdict.kind, docker.verdict.reasons) == (Kind.SLOWER, ())
+    assert apptainer.verdict.kind is Kind.SAME
+
+
+def test_another_reason_stays_where_clocks_were_held_down_too(tmp_path: Path) -> None:
+    options = {
+        each.index: {
+            "parameters": {"batch_size": 128},
+            "gauges": {("gpu0", "hw.gpu.throttle.power"): 0.54},
+        }
+        for each in planned([PAIR]).runs
+        if each.environment is DOCKER
+    }
+    recorded(tmp_path, [PAIR], EFFECTS, options=options)
+    (reason,) = contrast(read_study(tmp_path)).verdict.reasons
+    assert "batch size" in reason
 
 
 def test_an_outlier_is_marked_and_kept(tmp_path: Path) -> None:

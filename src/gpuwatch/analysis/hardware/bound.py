@@ -157,7 +157,8 @@ def without_point(
     if bandwidth is None or share is None or not NEAR <= share <= OVER:
         if causes := _idle_causes(rates, NEAR):  # idle time may be that of a start
             return _by_host(rates, NEAR, f"{causes}; {reason}", hint)
-        return _by_power(rates, reason, hint) or _cannot_tell(reason, hint)
+        limited = None if share and share >= NEAR else _by_power(rates, reason, hint)
+        return limited or _cannot_tell(reason, hint)
     return Verdict(MEMORY, f"{MEMORY}-bound: bandwidth at {_of(share, bandwidth)}; {reason}", hint)
 
 

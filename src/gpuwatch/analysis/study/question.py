@@ -184,19 +184,24 @@ def _verdicts(
     found |= dict(zip(tested, judged, strict=True))
     for at, other in enumerate(others):
         clause, explained = clocks_apart(baseline.cell, other.cell)
-        # What works against a difference leaves no doubt that there is one.
-        against = {Kind.SLOWER: explained < 0, Kind.FASTER: 0 < explained < math.inf}
-        most = abs(explained)
-        if against.get(found[at].kind, most <= math.log1p(case.margin)):
-            continue
-        beyond = Kind.CANT_TELL
-        if math.isfinite(most):
-            wider = replace(case, margin=math.expm1(math.log1p(case.margin) + most))
-            beyond = _judged(wider, baseline, [other], places)[0].kind
-        if beyond not in (Kind.SLOWER, Kind.FASTER, Kind.DESCRIBED):
+        if clause and not _stands(found[at], explained):
             pairs = _pairs(case, baseline, other)
             found[at] = invalid([clause], case.margin, case.blocks is not None, pairs)
     return [found[at] for at in range(len(others))]
+
+
+def _stands(verdict: Verdict, explained: float) -> bool:
+    """Whether ``verdict`` stays if clocks explain as much as :func:`clocks_apart` says."""
+    kind, change, edge = verdict.kind, verdict.leading.change, math.log1p(verdict.margin)
+    known = math.isfinite(explained)
+    if kind in (Kind.SLOWER, Kind.FASTER) and change is not None:
+        end, sign = (change.low, 1) if kind is Kind.SLOWER else (change.high, -1)
+        # What works against a difference leaves no doubt that there is one.
+        helps = max(0.0, sign * explained) if known else math.inf
+        return sign * math.log1p(max(end, -1 + 1e-12)) - helps > edge
+    if kind in (Kind.INVALID, Kind.DESCRIBED):
+        return known or kind is Kind.INVALID
+    return abs(explained) <= edge
 
 
 def _pairs(case: Case, baseline: _Side, other: _Side) -> int:
