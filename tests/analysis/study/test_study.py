@@ -205,6 +205,25 @@ def test_a_study_whose_recorder_was_killed_says_the_same_as_before(
         assert blocks_done(each, 0) == done
 
 
+def test_of_a_study_that_nobody_records_the_blocks_that_are_not_here_never_ran(
+    tmp_path: Path,
+) -> None:
+    part = blocks_of(5, BARE, DOCKER)
+    recorded(tmp_path / "one", [part], EFFECTS, left_out=[12])
+    result = read_study(tmp_path / "one")
+    assert contrast(result).sentence.endswith(" 4 blocks so far, 1 never ran.")
+    assert result.to_come == 0
+
+
+def test_a_baseline_without_a_run_is_waited_for_only_while_somebody_records(tmp_path: Path) -> None:
+    part = blocks_of(5, BARE, DOCKER)
+    for folder, last in (("going", live()), ("over", {})):
+        recorded(tmp_path / folder, [part], EFFECTS, options={12: last}, left_out=range(1, 12, 2))
+    assert "nothing to compare with bare yet" in contrast(read_study(tmp_path / "going")).sentence
+    over = only(read_study(tmp_path / "over"))
+    assert ([cell.label for cell in over.cells], over.contrasts) == (["docker=image"], ())
+
+
 def sessions_step(n: int) -> dict[str, Any]:
     at = round((sessions.WARM + n * SECONDS) * sessions.SECOND)
     return {"event": "step", "step": n, "samples": 64, "seconds": SECONDS, "monotonic_ns": at}

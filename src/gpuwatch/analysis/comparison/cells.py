@@ -66,7 +66,7 @@ class Group:
     in_part: int = 0
     """Of those, the runs of which a few figures are here."""
     to_come: tuple[int | None, ...] = ()
-    """Blocks of the judged runs that are still to be started."""
+    """Blocks of the judged runs that are still to be started, or that `resume` would start."""
     setting: int | None = None
     """As in :class:`Cell`."""
 
@@ -89,7 +89,7 @@ class Case:
     why: Mapping[str, str] = field(default_factory=dict)
     """Reasons, by label, for groups without any run."""
     goes_on: bool = False
-    """Whether more runs may follow."""
+    """Whether somebody still records its study."""
     doubt: str | None = None
     """Why there is no verdict, whatever the runs show."""
     compares_commands: bool = False

@@ -54,6 +54,7 @@ def sentence(
     slow: str | None = None,
     blocks_lost: int = 0,
     blocks_to_come: int = 0,
+    goes_on: bool = True,
 ) -> str:
     """``verdict`` on ``other`` against ``baseline`` in words.
 
@@ -61,14 +62,15 @@ def sentence(
         evidence: the explanation; parts of the step that changed are named.
         slow: which steps are slower, where the typical step does not say it.
         blocks_lost: blocks in which a run of either side gave no value.
-        blocks_to_come: blocks still to be run.
+        blocks_to_come: blocks still to be run; if the study does not go on, that never ran.
     """
     kind = verdict.kind
     if kind is Kind.INVALID:
         reasons = "; ".join(verdict.reasons) or "they differ in more than the environment"
         return f"{other.label} is not comparable with {baseline.label}: {reasons}."
     if kind is Kind.DESCRIBED:
-        first = _described(baseline, other, verdict, metric, blocks_lost, blocks_to_come)
+        rest = f"{blocks_to_come} {'to come' if goes_on else 'never ran'}" if blocks_to_come else ""
+        first = _described(baseline, other, verdict, metric, blocks_lost, rest)
     elif kind is Kind.CANT_TELL:
         first = _cant_tell(baseline, other, verdict, metric)
     else:
@@ -277,7 +279,7 @@ def _cant_tell(baseline: Side, other: Side, verdict: Verdict, metric: str) -> st
 
 
 def _described(
-    baseline: Side, other: Side, verdict: Verdict, metric: str, lost: int, to_come: int
+    baseline: Side, other: Side, verdict: Verdict, metric: str, lost: int, to_come: str
 ) -> str:
     told = _both(metric, _rate(baseline, other), verdict, _estimate)
     first = f"{other.label}: {told} against {baseline.label}" if told else other.label
@@ -286,7 +288,7 @@ def _described(
     unpaired = f"{units.counted(verdict.pairs, 'run')} of each"
     many = _blocks(verdict, lost) if verdict.paired else unpaired
     if to_come:
-        return f"{first}. {many} so far, {to_come} to come."
+        return f"{first}. {many} so far, {to_come}."
     rest = f" {many} gave a pair." if lost else ""
     return f"{first}. {_no_verdict(verdict)}{rest}"
 

@@ -31,11 +31,12 @@ def planned_cases(
     not_run: Sequence[NotRun],
     *,
     goes_on: bool,
+    may_follow: bool,
 ) -> tuple[list[Case], list[Read]]:
     """The cases of ``plan`` in its order, and the sessions that the plan does not name.
 
     A cell without a session has no group, and ``Case.why`` gives the reason; the first, the
-    baseline, keeps its group while runs may follow. ``goes_on``: whether more runs may follow.
+    baseline, keeps its group while the study goes on. ``may_follow``: as of ``study_result``.
     """
     by_file = {Path(read.summary.path).name: read for read in reads}
     # The runs of a plan share the objects of its parts.
@@ -51,8 +52,8 @@ def planned_cases(
             why: dict[str, str] = {}
             for place, cell in enumerate(row.cells):
                 mine = runs.get((index, id(cell.workload), id(cell.environment)), [])
-                group = _group(cell, mine, by_file, missing, goes_on)
-                if group.placed or (place == 0 and group.to_come):
+                group = _group(cell, mine, by_file, missing, may_follow)
+                if group.placed or (place == 0 and goes_on and group.to_come):
                     groups.append(group)
                 elif group.not_run:
                     why[cell.label] = group.not_run[0].problems[0].text
@@ -143,7 +144,7 @@ def _group(
     runs: Sequence[PlannedRun],
     by_file: dict[str, Read],
     missing: dict[int, NotRun],
-    goes_on: bool,
+    may_follow: bool,
 ) -> Group:
     without = [run for run in runs if run.file not in by_file]
     absent = [run for run in without if run.index in missing]
@@ -157,7 +158,7 @@ def _group(
         not_run=tuple(missing[run.index] for run in absent),
         absent=tuple(run.block for run in judged),
         in_part=sum(missing[run.index].in_part for run in judged),
-        to_come=tuple(run.block for run in later if goes_on and run.block != WARM_UP),
+        to_come=tuple(run.block for run in later if may_follow and run.block != WARM_UP),
         setting=cell.setting,
     )
 

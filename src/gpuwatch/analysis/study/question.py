@@ -352,6 +352,7 @@ def _contrast(
                 & baseline.blocks
                 & other.blocks - baseline.lost - other.lost
             ),
+            goes_on=case.goes_on,
         ),
         by_design=chosen_differences(baseline.cell, other.cell) if chosen else (),
     )

@@ -103,7 +103,10 @@ def study_result(
         )
         strangers: list[Read] = []
     else:
-        cases, strangers = planned_cases(sessions, plan, not_run, goes_on=may_follow)
+        goes_on = to_come > 0 or any(read.summary.status.live for read in sessions)
+        cases, strangers = planned_cases(
+            sessions, plan, not_run, goes_on=goes_on, may_follow=may_follow
+        )
     cases = [replace(case, doubt=doubt) for case in cases]
     by_case = [
         (case, question_of(case, across_devices=across_devices) if case.groups else None)
