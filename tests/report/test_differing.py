@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.analysis.comparison.cells import STEP_TIME, WHOLE_RUN
 from gpuwatch.analysis.comparison.comparison_row import STEADY, ComparisonRow
 from gpuwatch.analysis.comparison.effect import effect
 from gpuwatch.analysis.comparison.side_by_side import Comparison
@@ -155,15 +156,19 @@ def test_an_outlier_is_told_before_the_result_is_believed(result: StudyResult) -
     assert told in text.partition("more notes")[0], "that there are more of them is said last"
 
 
+@pytest.mark.parametrize(
+    ("metric", "its"),
+    [(STEP_TIME, "the step time of its runs is"), (WHOLE_RUN, "its runs take")],
+)
 def test_runs_of_which_none_stands_out_but_that_lie_far_apart_are_told(
-    result: StudyResult,
+    result: StudyResult, metric: str, its: str
 ) -> None:
     (question,) = result.questions
     first, *others = question.cells
     runs = [replace(run, value=0.1 * 4 ** (at % 3)) for at, run in enumerate(first.runs)]
     cells = (replace(first, runs=tuple(runs)), *others)
-    apart = replace(result, questions=(replace(question, cells=cells),))
-    told = "bare: the step time of its runs is 100 ms to 1.60 s"
+    apart = replace(result, questions=(replace(question, cells=cells, metric=metric),))
+    told = f"bare: {its} 100 ms to 1.60 s"
     for of, there in ((result, False), (apart, True)):
         text = " ".join(as_text(verdict_first(of, ""), 100).split())
         assert (told in text) == there

@@ -55,6 +55,29 @@ def test_long_labels_are_letters_in_the_chart_and_names_in_the_title(tmp_path: P
         assert "bare (baseline)" in before
 
 
+@pytest.mark.parametrize(
+    ("names", "end"),
+    [
+        (("one.py", "one.py"), ", one.py"),
+        (("one.py", "two.py"), ""),
+        (("", None), ""),
+        (("x" * 99, "x" * 99), f", {'x' * 59}…"),
+    ],
+)
+def test_the_title_names_what_all_of_them_ran(
+    tmp_path: Path, names: tuple[str | None, str | None], end: str
+) -> None:
+    result = results.one_run_each(tmp_path)
+    (question,) = result.questions
+    cells = []
+    for cell, name in zip(question.cells, names, strict=True):
+        (run,) = cell.runs
+        session = replace(run.session, workload={**run.session.workload, "name": name})
+        cells.append(replace(cell, runs=(replace(run, session=session),)))
+    told = replace(result, questions=(replace(question, cells=tuple(cells)),))
+    assert top(told).title == f"docker against bare{end}"
+
+
 def test_two_single_runs_have_their_letters_above_the_verdict(tmp_path: Path) -> None:
     told = "resnet50 --batch-size 64, 01-bare, 2026-09-21 14:14 UTC (baseline)"
     text = as_markdown(renamed(results.one_run_each(tmp_path), LONG))

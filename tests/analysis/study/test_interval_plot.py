@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from gpuwatch.analysis.results import Kind, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval
-from gpuwatch.analysis.study.interval_plot import rows
+from gpuwatch.analysis.study.interval_plot import factors, rows
 
 
 def verdict(
@@ -57,6 +58,13 @@ def test_a_wide_interval_stands_on_an_axis_of_factors() -> None:
     (_, scale) = rows([("x", verdict(0.5, -0.5, 6.0))], 80)
     assert {"/2", "1", "x2", "x5"} <= set(scale.split()) and "%" not in scale
     assert "%" in rows([("x", verdict(0.5, -0.5, 3.9))], 80)[1]
+
+
+def test_large_factors_have_short_names() -> None:
+    one, *others = factors(math.log(1e-299), math.log(1e299)).values()
+    assert one == "1" and all(re.fullmatch(r"[x/]1e\d+", each) for each in others)
+    assert list(factors(0, math.log(6e5)).values())[-2:] == ["x10,000", "x100,000"]
+    assert list(factors(math.log(9e5), math.log(6e6)).values()) == ["x1e6", "x2e6", "x5e6"]
 
 
 def test_what_has_no_estimate_has_its_word() -> None:

@@ -14,13 +14,14 @@ import pytest
 from gpuwatch.analysis.comparison.wording import signed, throughput
 from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
 from gpuwatch.analysis.study.not_run import blocks_done, not_run
+from gpuwatch.analysis.study.notes import run_names
 from gpuwatch.analysis.study.read import Read, read, read_study
 from gpuwatch.core.models import Environment, Problem, Workload
 from gpuwatch.core.processes import identify
 from gpuwatch.session import placement
 from gpuwatch.session.in_part import InPart, RunInPart
 from gpuwatch.session.placement import JobState, Placement
-from gpuwatch.session.study.plan import MARGIN, Part
+from gpuwatch.session.study.plan import MARGIN, PLAN, Part
 from gpuwatch.session.study.study_folder import STUDY_ENDED
 from tests.analysis import sessions
 from tests.analysis.recorded_studies import (
@@ -39,6 +40,7 @@ from tests.analysis.recorded_studies import (
     written,
 )
 
+LONG = f"docker={'x' * 80}"
 EFFECTS = {"bare": 1.0, "docker=image": 1.03, "apptainer=image": 1.001}
 ALL = blocks_of(7, BARE, DOCKER, APPTAINER)
 PAIR = blocks_of(7, BARE, DOCKER)
@@ -778,6 +780,7 @@ def test_a_study_of_24_runs_is_read(tmp_path: Path) -> None:
         ("bare,set=A=1", "bare,set=A=2", ("A=1", "A=2")),
         ("bare", "bare,set=A=2", ("bare", "bare,set=A=2")),
         ("docker=x,set=A=1", "bare,set=A=1", ("docker=x,set=A=1", "bare,set=A=1")),
+        (f"{LONG},set=A=1", f"{LONG},set=A=2", ("A=1", "A=2")),
     ],
 )
 def test_what_all_environments_have_is_left_out_where_variables_differ(
@@ -785,4 +788,9 @@ def test_what_all_environments_have_is_left_out_where_variables_differ(
 ) -> None:
     part = blocks_of(3, Environment("bare", first), Environment("bare", second))
     recorded(tmp_path, [part], {first: 1.0, second: 1.1})
-    assert tuple(cell.label for cell in only(read_study(tmp_path)).cells) == labels
+    result = read_study(tmp_path)
+    (tmp_path / PLAN).unlink()
+    for each in (result, read_study(tmp_path)):
+        assert tuple(cell.label for cell in only(each).cells) == labels
+        names = set(run_names(each).values())
+        assert names == {f"resnet50 ({label})" for label in labels}, "as tables call them"

@@ -23,6 +23,8 @@ from gpuwatch.session.study.study_folder import STUDY_ENDED, NotRun
 
 LONGEST = 60
 """Most characters of a label."""
+SET = ",set="
+"""Before the first variable in an environment's label."""
 
 
 def planned_cases(
@@ -103,7 +105,7 @@ def _rows(part: Part, names: Sequence[str], before: str) -> list[_Row]:
     Each case in all environments. Where commands are compared: all commands in each environment,
     then, with several environments, each command in all.
     """
-    environments = numbered(_short([clean(each.label, LONGEST) for each in part.environments]))
+    environments = numbered(_short([each.label for each in part.environments]))
     settings = _alike([replace(each, label="") for each in part.environments])
     of_cases = [
         _Row(name, tuple(map(_Cell, environments, repeat(case), part.environments, settings)))
@@ -127,11 +129,13 @@ def _rows(part: Part, names: Sequence[str], before: str) -> list[_Row]:
 Item = TypeVar("Item")
 
 
-def _short(labels: Sequence[str]) -> Sequence[str]:
+def _short(labels: Sequence[object]) -> list[str]:
     """``A=1`` of ``bare,set=A=1``, where all have the same before it."""
-    parted = [label.partition(",set=") for label in labels]
+    whole = list(map(clean, labels))
+    parted = [label.partition(SET) for label in whole]
     apart = len({front for front, _, _ in parted}) > 1 or not all(rest for _, _, rest in parted)
-    return labels if apart or len(labels) < 2 else [rest for _, _, rest in parted]
+    told = whole if apart or len(whole) < 2 else [rest for _, _, rest in parted]
+    return [clean(each, LONGEST) for each in told]
 
 
 def _alike(items: Sequence[Item]) -> list[int]:
@@ -305,9 +309,10 @@ def _text(*values: JSON) -> str:
 def _groups(case: list[list[Read]], *, by_command: bool = False) -> tuple[Group, ...]:
     """The groups of a case; ``by_command``: called by their commands, else by environment."""
     settings = _differing([group[0].summary for group in case])
+    environments = _short([group[0].summary.environment.get("label") for group in case])
     candidates = [
-        _names_of_group(group, setting, by_command=by_command)
-        for group, setting in zip(case, settings, strict=True)
+        _names_of_group(*each, by_command=by_command)
+        for each in zip(case, settings, environments, strict=True)
     ]
     return tuple(
         Group(
@@ -319,10 +324,12 @@ def _groups(case: list[list[Read]], *, by_command: bool = False) -> tuple[Group,
     )
 
 
-def _names_of_group(group: Sequence[Read], setting: str, *, by_command: bool) -> tuple[str, ...]:
+def _names_of_group(
+    group: Sequence[Read], setting: str, environment: str, *, by_command: bool
+) -> tuple[str, ...]:
     """What may tell a group from others, the preferred first."""
     session = group[0].summary
-    environment, path = _environment(session), Path(session.path)
+    path = Path(session.path)
     given = session.given if len(group) == 1 else NONE
     return (
         given.heading(_called(session) if by_command else environment),

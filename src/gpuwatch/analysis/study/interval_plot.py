@@ -37,6 +37,8 @@ _WIDE = 10.0
 """Factor between the ends from which on per cent would leave no room for what is faster."""
 _DECADES, _MOST_DECADES = 3, 8
 """Powers of ten from which on only they are named, and most that are."""
+_IN_FULL = 6
+"""The power of ten from which on a factor is named by it: ``x1e9``."""
 
 
 def is_wide(low: float, high: float) -> bool:
@@ -56,9 +58,14 @@ def factors(low: float, high: float) -> dict[float, str]:
     decades = (high - low) / math.log(10)
     powers = range(0, 300, max(1, math.ceil(decades / _MOST_DECADES)))
     first = (1, 2, 5) if decades < _DECADES else (1,)
-    logs = [sign * math.log(m * 10.0**p) for p in powers for m in first for sign in (1, -1)]
-    named = {e: f"{'x' if e > 0 else '/'}{math.exp(abs(e)):,.0f}" for e in logs if low <= e <= high}
-    return {math.expm1(e): name if e else "1" for e, name in named.items()}
+    sizes = [(m * 10**p, m, p) for p in powers for m in first]
+    named = {size: f"{size:,}" if p < _IN_FULL else f"{m}e{p}" for size, m, p in sizes}
+    logs = {
+        sign * math.log(size): f"{'x' if sign > 0 else '/'}{name}"
+        for size, name in named.items()
+        for sign in (1, -1)
+    }
+    return {math.expm1(e): name if e else "1" for e, name in logs.items() if low <= e <= high}
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,13 @@ from gpuwatch.analysis.comparison.notes import session_notes
 from gpuwatch.analysis.explain.explain import THROTTLING
 from gpuwatch.analysis.hardware.crosscheck import CLOCKS
 from gpuwatch.analysis.results import Question, StudyResult
+from gpuwatch.analysis.study.grouping import LONGEST, SET
 from gpuwatch.analysis.summary.load import load_notes
 from gpuwatch.analysis.summary.missing import with_counts
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.analysis.summary.training import lost
 from gpuwatch.core.aggregate import grouped
+from gpuwatch.core.text import clean
 from gpuwatch.session.study.plan import WARM_UP, Plan
 
 
@@ -42,8 +44,9 @@ def every_note(result: StudyResult) -> list[str]:
 
 
 def run_names(result: StudyResult) -> dict[str, str]:
-    """By path, what a run is called in notes: its label, or that of its cell where others have the
-    same and the cell has no other run."""
+    """By path, what a run is called in notes: its label, with variables as its cell has them, or
+    that of its cell where others have the same and the cell has no other run."""
+    named = {each.path: each.label for each in result.sessions}
     cells = [cell for question in result.questions for cell in question.cells]
     alone = Counter(cell.label for cell in cells for _ in cell.runs)
     of = {
@@ -52,10 +55,13 @@ def run_names(result: StudyResult) -> dict[str, str]:
         for run in cell.runs
         if alone[cell.label] == 1
     }
-    labels = Counter(each.label for each in result.sessions)
+    for session, label in ((run.session, cell.label) for cell in cells for run in cell.runs):
+        environment = clean(session.environment.get("label"))
+        if clean(environment.partition(SET)[2], LONGEST) == label:
+            named[session.path] = session.label.replace(environment, label)
+    labels = Counter(named.values())
     return {
-        each.path: of.get(each.path, each.label) if labels[each.label] > 1 else each.label
-        for each in result.sessions
+        path: of.get(path, label) if labels[label] > 1 else label for path, label in named.items()
     }
 
 

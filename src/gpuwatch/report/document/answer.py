@@ -14,6 +14,7 @@ from gpuwatch.analysis.comparison.wording import heading as heading_of
 from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.results import Cost, Kind, Question, StudyResult, Sweep
+from gpuwatch.analysis.study.grouping import LONGEST
 from gpuwatch.analysis.study.interval_plot import rows_of
 from gpuwatch.analysis.study.not_run import not_run, to_come
 from gpuwatch.analysis.summary.identity import session_title
@@ -21,6 +22,7 @@ from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.analysis.summary.training import lost
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
+from gpuwatch.core.text import clean
 from gpuwatch.report.document.blocks import (
     Bar,
     Bars,
@@ -152,8 +154,9 @@ def _title(result: StudyResult) -> str:
         return result.title
     *first, last = others
     title = f"{', '.join(first)}{' and ' if first else ''}{last} against {bases.pop()}"
-    works = {str(question.workload["name"]) for question in result.questions}
-    return ", ".join((title, *(works - {*title.split()}))) if len(works) == 1 else title
+    runs = [run for of in result.questions for cell in of.cells for run in cell.runs]
+    works = {clean(run.session.workload.get("name") or "", LONGEST) for run in runs}
+    return ", ".join((title, *(works - {"", *title.split()}))) if len(works) == 1 else title
 
 
 def _changes(result: StudyResult) -> Intervals | Bars | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from gpuwatch.analysis.comparison.cells import WHOLE_RUN
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, with_judged
 from gpuwatch.analysis.results import Cell, Kind, Question, StudyResult
 from gpuwatch.analysis.samples.steady_state import ONLY
@@ -193,7 +194,8 @@ def _far_apart(cell: Cell, metric: str) -> list[str]:
     values = sorted(run.value for run in cell.judged if run.value is not None)
     if not far and values and values[-1] > _FAR * values[0]:
         low, high = units.quantity(values[0], "s"), units.quantity(values[-1], "s")
-        return [f"the {metric} of its runs is {low} to {high}"]
+        its = "its runs take" if metric == WHOLE_RUN else f"the {metric} of its runs is"
+        return [f"{its} {low} to {high}"]
     return [f"of its runs {each} is an outlier, and kept" for each in far]
 
 
