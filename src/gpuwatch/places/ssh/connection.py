@@ -59,8 +59,10 @@ class Answer:
 class Connection:
     """A shared connection to one host: the user's own if there is one, else one of ours."""
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, patience: int = PATIENCE_SECONDS) -> None:
+        """``patience``: how long the host may take to answer, in seconds."""
         self.host = host
+        self._patience = patience
         self._socket = _socket_folder() / hashlib.sha256(host.encode()).hexdigest()[:16]
         self._shared: list[str] | None = None
 
@@ -89,7 +91,7 @@ class Connection:
             NotAvailable: another program still waits for its user.
         """
         fd = os.open(f"{self._socket}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        until = time.monotonic() + PATIENCE_SECONDS
+        until = time.monotonic() + self._patience
         try:
             while not locked(fd, fcntl.LOCK_EX):
                 if time.monotonic() > until:
@@ -106,7 +108,7 @@ class Connection:
         master = [
             *("ssh", *ours, "-o", "ControlMaster=yes", "-fN"),
             *("-o", f"ControlPersist={UNUSED_SECONDS}"),
-            *("-o", f"ConnectTimeout={PATIENCE_SECONDS}"),
+            *("-o", f"ConnectTimeout={self._patience}"),
             *_ALWAYS,
             *("-o", "Compression=yes"),
             *(() if person else ("-o", "BatchMode=yes")),
@@ -121,11 +123,11 @@ class Connection:
                     stdin=None if person else subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=None if person else errors,
-                    timeout=None if person else 2 * PATIENCE_SECONDS,
+                    timeout=None if person else 2 * self._patience,
                     check=False,
                 ).returncode
             except subprocess.TimeoutExpired:
-                raise self._silent(2 * PATIENCE_SECONDS) from None
+                raise self._silent(2 * self._patience) from None
             text = _text(errors)
         if code != 0:
             raise self._refused(text, person=person)
@@ -177,7 +179,7 @@ class Connection:
             [
                 *("ssh", *self._shared, "-T", "-o", "BatchMode=yes", "-o", "ControlMaster=no"),
                 # Where the shared connection is lost, ssh makes one for this script alone.
-                *("-o", f"ConnectTimeout={PATIENCE_SECONDS}", *_ALWAYS),
+                *("-o", f"ConnectTimeout={self._patience}", *_ALWAYS),
                 *("--", self.host, "exec sh"),
             ],
             stdin=subprocess.PIPE,
@@ -190,14 +192,14 @@ class Connection:
             process.stdin.write(framed(script, marker).encode())
             process.stdin.flush()
         greeting = b""
-        with _limited(process, 2 * PATIENCE_SECONDS) as late:
+        with _limited(process, 2 * self._patience) as late:
             while (line := process.stdout.readline(4096)).rstrip(b"\r\n") != marker.encode():
                 greeting += line
                 if not line or len(greeting) > _LONGEST_GREETING:
                     process.kill()
                     process.communicate()
                     if late.is_set():
-                        raise self._silent(2 * PATIENCE_SECONDS)
+                        raise self._silent(2 * self._patience)
                     said = _text(errors) or greeting.decode(errors="replace")
                     raise self._refused(said, person=False)
         return process
