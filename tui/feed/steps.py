@@ -58,7 +58,7 @@ _MAX_PHASES = 9
 """Most phases with a name; foreign step lines may name any number."""
 _MOST_ROWS = 5_000
 """Newest step lines that are kept one by one."""
-_MIN_FIRST_ROWS, _MAX_FIRST_ROWS = _MAX_STEPS, 4000
+_MIN_FIRST_ROWS, _MAX_FIRST_ROWS = _MAX_STEPS + 1, 4000
 """Least and most step lines read when a session is opened; older ones follow in chunks."""
 _CHUNK, _SPARSE_CHUNK = 20_000, 1000
 """Older step lines per chunk: in ten-second sums, or single ones if they are rare."""
@@ -270,7 +270,7 @@ class Steps:
         self._backfilled_row: StepRow | None = None
         self.recent: deque[StepRow] = deque(maxlen=_MOST_ROWS)
         self._dropped = False
-        self._timed: deque[StepRow] = deque(maxlen=_MAX_STEPS)
+        self._timed: deque[StepRow] = deque(maxlen=_MAX_STEPS + 1)  # one tells that there are more
         self._phased: deque[StepRow] = deque(maxlen=_MAX_STEPS)
         """The newest step lines with durations, and those of them with phases."""
         self.newest_loss: float | None = None
@@ -457,6 +457,10 @@ class Steps:
         newest = zip(reversed(self._timed), steps, strict=False)
         return [row for row, before in newest if before < _MAX_STEPS]
 
+    def _newest(self, rows: Sequence[StepRow]) -> str:
+        """What ``rows`` are called, the newest timed ones; empty: they are all."""
+        return "the last " * (len(self._timed) > len(rows))
+
     def _durations(self) -> list[float]:
         """Seconds of the newest timed steps, in order."""
         rows = reversed(self.newest_timed())
@@ -481,7 +485,10 @@ class Steps:
         steps, as in ``show``, where their lines are at hand."""
         at_hand = self.complete or self.whole is not None
         if "result" not in meta or self._writers or not at_hand:
-            return phase_shares(reversed(self._phased), meta)
+            rows = self.newest_timed()
+            every = all(row.phases and row.sampled in (None, row.count) for row in rows)
+            called = self._newest(rows) * every
+            return phase_shares(reversed(self._phased), meta, called=called)
         timed = self.timed_lines()
         found, (times, _) = phase_shares(timed, meta, most=inf), times_of(timed)
         if found is None or not times:
@@ -515,7 +522,7 @@ class Steps:
                 total = printed.total
         silence = self.silence(t) if live else None
         durations: Sequence[float] = self._durations()
-        newest = _newest(len(durations))
+        newest = self._newest(self.newest_timed())
         if not live and not self._writers:
             newest = ""
             times, reason = times_of(self.timed_lines())
@@ -583,14 +590,15 @@ def time_left(left: int, mean: float | None, recent: Sequence[StepRow]) -> float
 
 
 def phase_shares(
-    newest: Iterable[StepLine], meta: Mapping[str, Any], most: float = _MAX_STEPS
+    newest: Iterable[StepLine], meta: Mapping[str, Any], most: float = _MAX_STEPS, called: str = ""
 ) -> StepShares | None:
     """The shares of the phases in the time of the newest timed steps, and of the hook by the
     session's ``meta``; ``None``: no step line named any.
 
     Where only some steps have phases, or one is ``other``, these add up to the time of those steps,
     which stand for all since those before, as in :func:`mean_phases`.
-    ``newest``: step lines, the newest first, which are read until they are of ``most`` steps.
+    ``newest``: step lines, the newest first, which are read until they are of ``most`` steps,
+    which are ``called`` so, as in :class:`Work`.
     """
     steps = since = 0
     every = whole = 0.0
@@ -626,7 +634,7 @@ def phase_shares(
         if part > 0
     )
     hook = number(mapping(meta.get("timing")).get("cost"))
-    return StepShares(parts, steps, _newest(steps) * (most < inf), whole / every, hook)
+    return StepShares(parts, steps, called, whole / every, hook)
 
 
 def _spans(before: StepRow | None, rows: Sequence[StepRow]) -> list[Span]:
@@ -661,10 +669,6 @@ def _longest(row: StepLine) -> float | None:
 def _unknown(_: StepLine) -> float | None:
     """The figure of a line that is in doubt."""
     return None
-
-
-def _newest(steps: int) -> str:
-    return "the last " * (steps >= _MAX_STEPS)
 
 
 def _int(value: object) -> int | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gpuwatch.session.rows import StepRow, mean_phases
+from gpuwatch.session.rows import SAMPLED, StepRow, mean_phases
 from gpuwatch.tui.feed.snapshot import StepShares
 from gpuwatch.tui.feed.steps import phase_shares
 from gpuwatch.tui.live.rows import phase_rows
@@ -67,6 +68,26 @@ def test_the_newest_steps_are_called_the_last_ones_until_the_run_is_over(session
     assert " last 1" not in shown and " timed steps\n" in shown
     few = session("03", phases=USUAL, pace=3.0, seconds=16.0)
     assert "the last" not in page_text(few, (160, 50), 16.0)
+
+
+def test_phases_of_some_steps_are_not_called_those_of_the_last_ones(session: Make) -> None:
+    path = session(phases=USUAL)
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE step SET phases = json_set(phases, ?, 1)", (f'$."{SAMPLED}"',))
+    db.close()
+    seen = snapshot_of(path)
+    assert seen.shares is not None and seen.work is not None
+    assert (seen.shares.newest, seen.work.newest) == ("", "the last ")
+
+
+@pytest.mark.parametrize(("steps", "called"), [(1020, ""), (1040, "the last ")])
+def test_only_steps_with_others_before_are_the_last_ones(
+    session: Make, steps: int, called: str
+) -> None:
+    """Twenty steps are of the warm-up."""
+    seen = snapshot_of(session(phases=USUAL, total_steps=steps))
+    assert seen.work is not None and seen.work.step_count == 1000
+    assert seen.shares is not None and seen.shares.newest == seen.work.newest == called
 
 
 def test_shares_of_sampled_steps_are_of_their_own_time() -> None:
