@@ -317,9 +317,10 @@ def on_gpus(processes: Sequence[ProcessNow], query: str = "") -> list[ProcessNow
 
 def matching(processes: Sequence[ProcessNow], query: str) -> list[ProcessNow]:
     """Those whose PID, user, place or command has every word of ``query``; one of digits where a
-    number begins: 3 is neither in PID 5304 nor in python3."""
+    number begins: 7 is in llama7b, 3 neither in PID 5304 nor in python3, which most share."""
     words = query.casefold().split()
-    wanted = [re.compile(r"\b" * word.isdigit() + re.escape(word)) for word in words]
+    begins = r"(?<!\d)(?<!python)"
+    wanted = [re.compile(begins * word.isdigit() + re.escape(word)) for word in words]
     return [each for each in processes if all(word.search(_text(each)) for word in wanted)]
 
 

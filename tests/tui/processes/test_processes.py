@@ -262,8 +262,17 @@ async def test_the_page_finds_by_pid_user_and_command(session: Make) -> None:
 
 def test_a_number_is_found_where_one_begins() -> None:
     ranks = [row(5300 + i, name=f"python3 train.py --rank {i}") for i in range(6)]
-    found = now(Processes(tuple(ranks)))
-    for query, pids in (("rank 3", [5303]), ("530", range(5300, 5306)), ("5304", [5304])):
+    others = (row(81, name="seed_42.py"), row(82, name="llama7b"), row(83, name="resnet50"))
+    found = now(Processes((*ranks, *others)))
+    for query, pids in (
+        ("rank 3", [5303]),
+        ("530", range(5300, 5306)),
+        ("5304", [5304]),
+        ("04", []),
+        ("42", [81]),
+        ("7", [82]),
+        ("50", [83]),
+    ):
         assert [each.pid for each in matching(found, query)] == list(pids), query
 
 
