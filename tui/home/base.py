@@ -164,7 +164,7 @@ class Home(SessionReading):
             wanted = 2 + len(found) if found else 1
         elif devices is not None and not self.whose and self.state.items:  # else see empty_rows
             busy = len(found) if self.state.process_query else max(self._busy, default=0)
-            wanted = 2 + min(_BUSIEST, max(height // 8, busy))
+            wanted = 2 + min(_BUSIEST, max(min(height // 8, len(found)), busy))
         listed = 2 + len(self.state.items) if self.state.items else _EMPTY_LIST
         room = height - most  # the same for every row of the list: the graphs stand still
         part = room // (2 if devices is None or devices.gpus else 3)  # there processes tell more

@@ -247,10 +247,23 @@ async def test_without_a_gpu_half_of_the_rows_at_most_are_for_processes_and_only
 ) -> None:
     monkeypatch.setenv("FAKE_GPUS", "0")
     fake.list(*(entry(fake.folder / f"{n}.gpuwatch") for n in range(20)))
-    for busy, rows in (30, 5), (2, 2), (0, 1):
+    for busy, rows in (30, 5), (2, 2), (0, 2):
         many = [replace(on_gpu(pid, 0), gpus=()) for pid in range(11, 41)]
         many = [*many[:busy], *(replace(each, cores=0.002) for each in many[busy:])]
         async with home(fake, *many) as (_, table, pilot):
             await pilot.resize_terminal(80, 24)
             await until(pilot, lambda rows=rows: table.size == (80, 2 + rows))  # type: ignore[misc]
             await shows(pilot, f" 1 to {rows} of 30 ")
+
+
+async def test_without_a_gpu_a_narrowed_or_short_list_keeps_no_empty_rows(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_GPUS", "0")
+    fake.list(entry(fake.folder / "a.gpuwatch"))
+    many = [replace(on_gpu(pid, 0, cores=0.0, name=f"job{pid}"), gpus=()) for pid in range(11, 15)]
+    async with home(fake, *many) as (_, table, pilot):
+        await pilot.resize_terminal(100, 64)
+        await until(pilot, lambda: table.size.height == 2 + 4)
+        await pilot.press("slash", *"job1", "backspace", *"12", "enter")
+        await until(pilot, lambda: table.size.height == 2 + 1)
