@@ -341,10 +341,12 @@ class LogView(ScrollView, can_focus=True):
 
     def action_shift(self, by: int) -> None:
         """Shift by half of the texts' columns; wrapped lines are whole."""
-        longest = max(map(cell_len, self.texts.values()), default=0)
         if not self.wrap:
+            top, height = self.scroll_offset.y, self.scrollable_content_region.height
+            shown = (cell_len(self.texts[n]) for n, _, _ in self._rows[top : top + height])
+            longest = max(shown, default=0)
             step = max(1, self._room // 2)
-            self._column = max(0, min(longest, self._column + by * step))
+            self._column = max(0, min(max(longest, self._column), self._column + by * step))
             self.refresh()
 
     def render_line(self, y: int) -> Strip:

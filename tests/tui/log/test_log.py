@@ -174,6 +174,20 @@ async def test_long_lines_shift_and_wrap(tmp_path: Path) -> None:
         assert "end39" not in screen_text(app)
 
 
+async def test_lines_shift_as_far_as_those_in_sight_are_long(tmp_path: Path) -> None:
+    lines = [("stdout", "x" * 900), *(("stdout", f"line {n} of {LINES}") for n in range(60))]
+    path = write(tmp_path / "a.gpuwatch", Script(log=lines, meta=finished()))
+    async with log(path) as (app, pilot):
+        await shows(pilot, "line 59 of")
+        await pilot.press(*["right"] * 5, "left")
+        await shows(pilot, "line 59 of")
+        await pilot.press("home", *["right"] * 9, "end", "right", "left")
+        await pilot.press(*["left"] * 7)
+        assert "line 59 of" not in screen_text(app), "a key shifts by its own columns alone"
+        await pilot.press("left")
+        await shows(pilot, "line 59 of")
+
+
 async def test_a_run_that_goes_on_is_followed_and_searched_until_one_scrolls(
     tmp_path: Path,
 ) -> None:
