@@ -205,22 +205,26 @@ def _torch_refusal(form: Form, machine: Machine | None) -> Refusal | None:
 _SAID_BELOW = ("command", "model", "folder", "variables", "other", "on", "options")
 GOOD, BAD = "$success", "$error"
 """Styles of the marks."""
+_LEAST_USE = 0.05
+"""A GPU that is used less is not told of, unless much of its memory is held."""
 
 
 def busy_text(form: Form, seen: Snapshot | None) -> str:
-    """What a run would be beside on the chosen GPUs as they were ``seen``: ``GPU 0 is 80 % busy,
-    8.0 GiB held by root train.py``; empty: nothing."""
+    """What a run would be beside on the chosen GPUs as they were ``seen``: ``GPU 0 was 80 % busy,
+    8.0 GiB held by root train.py when this was opened``; empty: nothing."""
     if seen is None or form.places or not form.on_gpus:
         return ""
     told = []
     for gpu in seen.gpus:
         use = gpu.value("hw.gpu.utilization")
-        if (use or gpu.held) and (form.gpus is None or gpu.number in form.gpus):
-            text = f"GPU {gpu.number} is {percent(use)} busy, {binary(gpu.memory_used)} held"
+        busy = gpu.held or (use or 0) >= _LEAST_USE
+        if busy and (form.gpus is None or gpu.number in form.gpus):
+            was = "had" if use is None else f"was {percent(use)} busy,"
+            text = f"GPU {gpu.number} {was} {binary(gpu.memory_used)} held"
             on = (each for each in seen.processes if gpu.row.id in [on.device for on in each.gpus])
             names = ", ".join(dict.fromkeys(map(owner_text, on)))
             told.append(f"{text} by {names}" if names else text)
-    return "; ".join(told)
+    return f"{'; '.join(told)} when this was opened" if told else ""
 
 
 def plan_text(form: Form, answers: Answers, busy: str = "") -> Content:

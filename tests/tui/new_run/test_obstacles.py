@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from gpuwatch.core.metrics import Method
+from gpuwatch.tui.feed.snapshot import Reading, Snapshot
 from gpuwatch.tui.machine import Environment, Gpu, Machine, Refusal
 from gpuwatch.tui.new_run.answers import (
     Answers,
@@ -119,10 +122,24 @@ def test_the_plan_says_what_would_run_for_how_long_and_by_which_command() -> Non
 def test_it_is_told_what_already_runs_on_the_chosen_gpus(session: Make) -> None:
     path = add(session(gpus=2), Made(50, "python other.py"), Made(60, "python other.py"))
     seen = snapshot_of(path)
-    busy = busy_text(Form(command="ls", gpus=("0",)), seen)
-    assert re.fullmatch(r"GPU 0 is \d+ % busy, \S+ GiB held by alice other.py", busy)
-    assert busy_text(Form(command="ls"), seen).startswith(f"{busy}; GPU 1 is ")
+    zero = Form(command="ls", gpus=("0",))
+    busy = busy_text(zero, seen)
+    then = " when this was opened"
+    assert re.fullmatch(rf"GPU 0 was \d+ % busy, \S+ GiB held by alice other.py{then}", busy)
+    both = busy_text(Form(command="ls"), seen)
+    assert both.startswith(f"{busy.removesuffix(then)}; GPU 1 was ") and both.endswith(then)
     for form in (Form(command="ls", gpus=()), Form(command="ls", on="slurm")):
         assert busy_text(form, seen) == ""
     assert busy_text(Form(command="ls"), None) == ""
     assert f"\n! {busy}" in plan_text(Form(command="ls"), Answers(), busy).plain
+
+    def with_use(use: float | None, memory: float) -> Snapshot:
+        told = (("hw.gpu.utilization", use), ("hw.gpu.memory.usage", memory))
+        readings = {key: Reading(value, Method.MEASURED, None, "test") for key, value in told}
+        gpus = tuple(replace(gpu, readings={**gpu.readings, **readings}) for gpu in seen.gpus)
+        return replace(seen, devices=gpus)
+
+    unknown = busy_text(zero, with_use(None, 8 * 2**30))
+    assert unknown == f"GPU 0 had 8.00 GiB held by alice other.py{then}"
+    assert busy_text(zero, with_use(0.04, 0)) == busy_text(zero, with_use(None, 0)) == ""
+    assert busy_text(zero, with_use(0.05, 0)).startswith("GPU 0 was 5.0 % busy, ")
