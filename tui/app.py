@@ -8,6 +8,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,6 +21,7 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 
 from gpuwatch.core.errors import ExitCode, GpuwatchError
+from gpuwatch.core.units import counted
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import status
 from gpuwatch.session.study.progress import place
@@ -75,8 +77,8 @@ class GpuwatchApp(App[int]):
         """What is filled in for a run that was not started yet, by the field's id."""
         self.farewell: list[str] = []
         """Lines for the terminal after the screen is gone."""
-        self.started: Path | None = None
-        """The newest session that was started or followed here."""
+        self.started: list[Path] = []
+        """Folders of the runs and studies that were started here, the newest last."""
         for theme in palette.themes():
             self.register_theme(theme)
         system = str(self.console.color_system)
@@ -158,6 +160,11 @@ class GpuwatchApp(App[int]):
     ) -> str | None:
         """Save the screen where gpuwatch was started: a server has no folder of downloads."""
         return super().deliver_screenshot(filename, path or os.getcwd(), time_format)
+
+    def on_delivery_complete(self, event: events.DeliveryComplete) -> None:
+        """Say where the screenshot is, in place of Textual, which reads the path as markup."""
+        event.prevent_default()
+        self.notify(f"saved: {event.path or 'by the browser'}", title="Screenshot", markup=False)
 
     def get_key_display(self, binding: Binding) -> str:
         """With the name of Enter; in ASCII, arrows are words too."""
@@ -262,11 +269,14 @@ class GpuwatchApp(App[int]):
             live = seen and (_live(path) or not path.exists())  # a replay shows what was
             more = known is not None and (live or goes_on(path.parent))
             self.farewell = farewell(path, known, live=live, study_goes_on=more)
-        elif (path := self.started) is not None:
-            known, live = place(path), _live(path)
-            more = known is not None and goes_on(path.parent)
-            if live or more:
-                self.farewell = farewell(path, known, live=live, study_goes_on=more)
+        elif going := [
+            path for each in self.started for path in sessions_in(each)[-1:] if _goes_on(path)
+        ]:
+            path, more = going[-1], goes_on(going[-1].parent)
+            self.farewell = farewell(path, place(path), live=_live(path), study_goes_on=more)
+            if others := len(going) - 1:
+                told = counted(others, "other goes", "others go")
+                self.farewell.append(f"{told} on: gpuwatch sessions")
         self.exit(0)
 
 
@@ -282,6 +292,11 @@ def _live(path: Path) -> bool:
         return False
 
 
+def _goes_on(path: Path) -> bool:
+    """Whether a run goes on, or the study that it is of."""
+    return _live(path) or (place(path) is not None and goes_on(path.parent))
+
+
 async def _settled(node: MessagePump) -> None:
     """Wait until what ``node`` was told so far is done, or takes long."""
     done = asyncio.Event()
@@ -291,12 +306,17 @@ async def _settled(node: MessagePump) -> None:
 
 
 def _run(
-    first: Callable[[], Screen[Any]], look: DisplayOptions, farewell: Sequence[str] = ()
+    first: Callable[[], Screen[Any]],
+    look: DisplayOptions,
+    *started: Path,
+    farewell: Sequence[str] = (),
 ) -> int:
-    """``farewell``: lines in place of those of the screen that was left."""
+    """``farewell``: lines in place of those of the screen that was left. ``started``: as in
+    :class:`GpuwatchApp`."""
     from gpuwatch.tui.terminal.terminal import restored_signals
 
     app = GpuwatchApp(first, look)
+    app.started += started
     with restored_signals():
         code = app.run()
     for line in farewell or app.farewell:
@@ -327,7 +347,7 @@ def run_demo(session: Path, look: DisplayOptions, *, refresh: float) -> int:
     """Show the home screen with the machine of a finished session; returns the exit code."""
     from gpuwatch.tui.home.screen import DemoScreen
 
-    return _run(lambda: DemoScreen(session, refresh=refresh), look, _AFTER_DEMO)
+    return _run(lambda: DemoScreen(session, refresh=refresh), look, farewell=_AFTER_DEMO)
 
 
 def run_fleet(now: Now, look: DisplayOptions = USUAL, *, refresh: float = REFRESH_SECONDS) -> int:
@@ -342,7 +362,7 @@ def run_fleet(now: Now, look: DisplayOptions = USUAL, *, refresh: float = REFRES
 
 def run_live(
     session: Path,
-    *,
+    *started: Path,
     follow: bool = False,
     look: DisplayOptions = USUAL,
     refresh: float = REFRESH_SECONDS,
@@ -351,7 +371,8 @@ def run_live(
     """Show one session, live or finished, until it is left; returns the exit code.
 
     ``follow``: the runs after it in its study come by themselves, also where it is over already.
-    ``refresh``: seconds between two pictures. ``start``: what is looked at first.
+    ``refresh``: seconds between two pictures. ``start``: what is looked at first. ``started``: as
+    in :class:`GpuwatchApp`.
 
     Raises:
         NotASession, NewerSchema, StorageError: the file is no session that can be read.
@@ -359,13 +380,14 @@ def run_live(
     from gpuwatch.tui.live.screen import LiveScreen
 
     SessionReader(session).close()
-    return _run(lambda: LiveScreen(session, follow=follow, refresh=refresh, start=start), look)
+    first = partial(LiveScreen, session, follow=follow, refresh=refresh, start=start)
+    return _run(first, look, *started)
 
 
 def run_waiting(
     study: Path,
     before: Sequence[Path] = (),
-    *,
+    *started: Path,
     look: DisplayOptions = USUAL,
     refresh: float = REFRESH_SECONDS,
 ) -> int:
@@ -373,10 +395,11 @@ def run_waiting(
     the exit code.
 
     ``before``: sessions of earlier attempts. ``refresh``: seconds between two pictures.
+    ``started``: as in :class:`GpuwatchApp`.
     """
     from gpuwatch.tui.live.waiting import WaitingScreen
 
-    return _run(lambda: WaitingScreen(study, before, refresh=refresh), look)
+    return _run(lambda: WaitingScreen(study, before, refresh=refresh), look, *started)
 
 
 def run_compare(paths: list[Path], *, look: DisplayOptions = USUAL, **options: Any) -> int:

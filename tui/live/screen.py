@@ -117,8 +117,6 @@ class LiveScreen(TimeTravel, Stopping):
         self._feed.ask(self._view)
 
     def on_mount(self) -> None:
-        if self._follow:
-            self.gpuwatch.started = self.path
         self.paint()
         self._feed.start()
 

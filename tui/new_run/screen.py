@@ -298,7 +298,9 @@ class NewRunScreen(WidgetScreen):
         chosen = f"{chosen} of {len(self._gpus)}"
         busy = busy_text(form, self._seen)
         seen = f"  ! {busy}" if busy else ", as they were when this was opened" * bool(self._seen)
-        self._gpu_section.title = f"GPUs: {f'{which} ({chosen})' if which else chosen}{seen}"
+        title = f"GPUs: {f'{which} ({chosen})' if which else chosen}{seen}"
+        # Textual would read a text as markup, and its escape() leaves some names of programs.
+        self._gpu_section.title = Content(title)  # type: ignore[assignment]
         self._plan.update(plan_text(form, self.answers, busy))
 
     def _show_workload(self, form: Form, found: dict[str, str]) -> None:
@@ -468,7 +470,7 @@ class NewRunScreen(WidgetScreen):
         if outcome.good:
             self.gpuwatch.draft = {}
         path = commands.session_path(outcome)
-        self.gpuwatch.started = path or self.gpuwatch.started
+        self.gpuwatch.started += [path.parent] if path is not None else []
         if self._left:
             self._tell_home(outcome)
         elif outcome.good and self._away:

@@ -210,6 +210,7 @@ async def test_q_on_home_tells_of_the_run_that_was_started_here(
 ) -> None:
     path = session(meta=finished() if over else {}, alive=not over)
     async with running(lambda: LiveScreen(path, follow=True)) as (app, pilot):
+        app.started.append(path.parent)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
         await pilot.press("q")
@@ -217,6 +218,30 @@ async def test_q_on_home_tells_of_the_run_that_was_started_here(
     assert app.farewell[:2] == (
         [] if over else ["the run goes on", f"come back: gpuwatch attach {path}"]
     )
+
+
+async def test_q_on_home_tells_of_the_newest_that_goes_on_and_of_how_many_others(
+    session: Make, fake: Fake
+) -> None:
+    first, second = session("a/01"), session("b/01")
+    over = session("c/01", meta=finished(), alive=False)
+    for started, others in (([first, second, over], 1), ([first, over], 0), ([over], None)):
+        async with running(HomeScreen) as (app, pilot):
+            app.started += [path.parent for path in started]
+            await pilot.press("q")
+            await pilot.pause()
+        told = [line for line in app.farewell if "come back" in line]
+        assert told == [f"come back: gpuwatch attach {started[-2]}"] * (others is not None)
+        assert (app.farewell[-1:] == ["1 other goes on: gpuwatch sessions"]) == bool(others)
+
+
+async def test_a_run_that_is_only_watched_was_not_started_here(session: Make, fake: Fake) -> None:
+    async with running(lambda: LiveScreen(session(), follow=True)) as (app, pilot):
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await pilot.press("q")
+        await pilot.pause()
+    assert app.farewell == []
 
 
 MISSING = {"code": "image-missing", "text": "there is no image x", "hint": "docker pull x"}

@@ -33,6 +33,7 @@ from ...conftest import Cli
 from ..conftest import Fake, environment
 from ..harness import running, screen_text, shows, until
 from ..hostile import check_screen
+from ..process_sessions import Made, add
 from ..snapshots_of import snapshot_of
 
 Make = Callable[..., Path]
@@ -112,6 +113,9 @@ async def test_a_command_is_typed_and_started_with_enter(session: Make, fake: Fa
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await pilot.press("q")
+        await pilot.pause()
+    assert app.farewell[:1] == ["the run goes on"]
     assert started(fake) == [["--", "python3", "t?.py", "--lr", "3e-4"]]
 
 
@@ -207,9 +211,22 @@ async def test_idle_gpus_come_first_are_chosen_and_keep_their_order_in_the_comma
         await pilot.press("space")
         await shows(pilot, "$ gpuwatch run --gpus 1,2 -- ls")
     two = replace(seen, devices=gpus[:2])
-    async with running(lambda: NewRunScreen(seen=two), (160, 50)) as (_, pilot):
-        await shows(pilot, "GPUs: all of 3  ! GPU 0 is ")
-        await says(pilot, "! GPU 0 is ")
+    async with running(lambda: NewRunScreen(seen=two), (160, 50)) as (app, pilot):
+        await shows(pilot, "GPUs: all of 3  ! GPU 0 was ")
+        await says(pilot, "! GPU 0 was ")
+        assert "when this was opened" in screen_text(app)
+
+
+@pytest.mark.parametrize(
+    "name", ["x[/red].py", "[@click=app.bell()]hi[/]", "[/", "]/@]'\\", "a\\[b]"]
+)
+async def test_a_name_on_a_busy_gpu_is_shown_as_it_is(session: Make, fake: Fake, name: str) -> None:
+    fake.finds(environment("bare"), gpus=1)
+    seen = snapshot_of(add(session(), Made(50, f"python {name}")))
+    async with running(lambda: NewRunScreen(seen=seen), (160, 50)) as (app, pilot):
+        await shows(pilot, f" held by alice {name}")
+        title = app.screen.query_one("#gpus CollapsibleTitle").render()
+        assert f"alice {name} when" in str(title)
 
 
 async def test_tab_comes_to_the_fields_in_their_order(fake: Fake) -> None:

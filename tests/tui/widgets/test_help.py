@@ -66,14 +66,17 @@ async def test_the_footer_the_help_and_the_palette_know_the_same_keys(session: M
 async def test_the_palettes_screenshot_goes_where_gpuwatch_was_started(
     session: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    async with live(session(), (120, 40)) as (app, pilot):
+    path, folder = session(), tmp_path / "a[" / "red]"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    async with live(path, (120, 40)) as (app, pilot):
         await pilot.press("ctrl+p")
         await until(pilot, lambda: isinstance(app.screen, CommandPalette))
         await pilot.press(*"screenshot")
         await shows(pilot, "an SVG picture of this screen")
         await pilot.press("enter", "enter")
-        await until(pilot, lambda: any("</svg>" in f.read_text() for f in tmp_path.glob("*.svg")))
+        await until(pilot, lambda: any("</svg>" in f.read_text() for f in folder.glob("*.svg")))
+        await shows(pilot, "Screenshot")
 
 
 async def test_the_help_lists_tab_only_where_something_takes_the_focus(session: Make) -> None:

@@ -35,9 +35,12 @@ def look(arguments: argparse.Namespace) -> DisplayOptions:
     return DisplayOptions(arguments.ascii or needs_ascii, arguments.read_only, arguments.theme)
 
 
-def watch(arguments: argparse.Namespace, path: Path, refresh: float, *, follow: bool) -> int:
+def watch(
+    arguments: argparse.Namespace, path: Path, refresh: float, *started: Path, follow: bool
+) -> int:
     """Show a session while it is recorded, on a screen or with ``--plain`` in lines; returns the
-    exit code. ``follow``: the next runs of its study, too."""
+    exit code. ``follow``: the next runs of its study, too. ``started``: folders of the studies that
+    were started here."""
     if arguments.plain:
         from gpuwatch.tui.plain import plain
 
@@ -45,4 +48,4 @@ def watch(arguments: argparse.Namespace, path: Path, refresh: float, *, follow: 
         return plain.watch(path, interval, follow=follow)
     from gpuwatch.tui.app import run_live
 
-    return run_live(path, follow=follow, refresh=refresh, look=look(arguments))
+    return run_live(path, *started, follow=follow, refresh=refresh, look=look(arguments))

@@ -104,8 +104,9 @@ def waits(placed: Placed) -> bool:
     return not sessions_in(Path(placed.study)) or _is_anew(placed)
 
 
-def on_screen(placed: Placed, look: DisplayOptions, refresh: float) -> int:
-    """Show how it waits for its first run, and that run; returns the exit code.
+def on_screen(placed: Placed, look: DisplayOptions, refresh: float, *started: Path) -> int:
+    """Show how it waits for its first run, and that run; returns the exit code. ``started``: the
+    folder of the study if it was started here.
 
     Raises:
         NotAvailable: its job could not start.
@@ -114,7 +115,7 @@ def on_screen(placed: Placed, look: DisplayOptions, refresh: float) -> int:
 
     folder = Path(placed.study)
     before = sessions_in(folder) if _is_anew(placed) else []
-    code = run_waiting(folder, before, look=look, refresh=refresh)
+    code = run_waiting(folder, before, *started, look=look, refresh=refresh)
     known = placement.read(folder)
     if known is not None and not known.going_on and sessions_in(folder) == before:
         if known.state is JobState.CANCELLED:
