@@ -73,7 +73,7 @@ def test_the_newest_steps_are_called_the_last_ones_until_the_run_is_over(session
 def test_phases_of_some_steps_are_not_called_those_of_the_last_ones(session: Make) -> None:
     path = session(phases=USUAL)
     with sqlite3.connect(path) as db:
-        db.execute("UPDATE step SET phases = json_set(phases, ?, 1)", (f'$."{SAMPLED}"',))
+        db.execute("UPDATE step SET phases = json_set(phases, ?, 15)", (f'$."{SAMPLED}"',))
     db.close()
     seen = snapshot_of(path)
     assert seen.shares is not None and seen.work is not None
