@@ -7,6 +7,7 @@ from pathlib import Path
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import to_paste
 from gpuwatch.session.study.progress import StudyPosition
+from gpuwatch.session.study.short_name import short_name
 
 
 @dataclass(frozen=True)
@@ -52,22 +53,22 @@ def farewell(
         return [
             f"the study of {place.total} runs goes on",
             "come back: gpuwatch attach",
-            f"stop all:  {to_paste('stop', path.parent)}",
+            f"stop all:  {to_paste('stop', short_name(path.parent))}",
         ]
     if live:
         return [
             "the run goes on",
-            f"come back: {to_paste('attach', path)}",
-            f"stop it:   {to_paste('stop', path)}",
+            f"come back: {to_paste('attach', short_name(path))}",
+            f"stop it:   {to_paste('stop', short_name(path))}",
         ]
-    return [f"see it again: {to_paste('replay', path)}"]
+    return [f"see it again: {to_paste('replay', short_name(path))}"]
 
 
 def farewell_stopped(path: Path, *, over: bool) -> list[str]:
     """Lines printed after the live screen if the run was stopped from it."""
     if not path.exists():
         return ["the run is over" if over else "the run is being stopped"]
-    again = f"see it again: {to_paste('replay', path)}"
+    again = f"see it again: {to_paste('replay', short_name(path))}"
     return [again] if over else ["the run is being stopped", again]
 
 

@@ -225,13 +225,13 @@ async def test_q_on_home_tells_of_the_newest_that_goes_on_and_of_how_many_others
 ) -> None:
     first, second = session("a/01"), session("b/01")
     over = session("c/01", meta=finished(), alive=False)
-    for started, others in (([first, second, over], 1), ([first, over], 0), ([over], None)):
+    for started, others in (([first, second, over], 1), ([first, over], 0), ([over], 0)):
         async with running(HomeScreen) as (app, pilot):
             app.started += [path.parent for path in started]
             await pilot.press("q")
             await pilot.pause()
         told = [line for line in app.farewell if "come back" in line]
-        assert told == [f"come back: gpuwatch attach {started[-2]}"] * (others is not None)
+        assert told == [f"come back: gpuwatch attach {path}" for path in started[:-1][-1:]]
         assert (app.farewell[-1:] == ["1 other goes on: gpuwatch sessions"]) == bool(others)
 
 

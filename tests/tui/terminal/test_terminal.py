@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.core import paths
 from gpuwatch.session.study.progress import tally
 from tests.terminal import SEQUENCES as KNOWN
 from tests.terminal import Pty, surroundings
@@ -91,10 +92,10 @@ def test_a_study_that_is_left_is_ended_by_the_command_that_was_printed(tmp_path:
         terminal.type("q")
         shown = terminal.wait("code 0")
         assert "the study of 2 runs goes on" in shown and "come back: gpuwatch attach" in shown
-        folder = next(row for row in shown.splitlines() if "stop all:" in row).split()[-1]
-        stop = [sys.executable, "-m", "gpuwatch", "stop", folder]
-        output = subprocess.run(stop, check=True, capture_output=True, text=True, timeout=60).stderr
-        assert "stopped" in output and tally(Path(folder)) == "2 runs: 1 stopped, 1 did not run"
+        name = next(row for row in shown.splitlines() if "stop all:" in row).split()[-1]
+        stop = [sys.executable, "-m", "gpuwatch", "stop", name]
+        subprocess.run(stop, env=surroundings(HOME=str(home)), check=True, timeout=60)
+        assert tally(paths.data_home() / name) == "2 runs: 1 stopped, 1 did not run"
     finally:
         terminal.close()
 
