@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.models import JSON
-from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader, read_meta
 from gpuwatch.session.reading.status import Status, status
 from gpuwatch.session.study.removal import OF_A_STUDY
 from tests.conftest import Cli
@@ -53,6 +53,11 @@ class Kept:
     @property
     def kinds(self) -> list[str]:
         return [kind for kind, _ in self.events]
+
+
+def short_id(path: Path) -> str:
+    """What finds the session again in a command."""
+    return str(read_meta(path)["session"]["id"])[:8]
 
 
 def kept(path: Path) -> Kept:

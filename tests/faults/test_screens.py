@@ -10,7 +10,7 @@ from tests.conftest import Cli
 from tests.terminal import Pty
 from tests.waiting import until
 
-from .aftermath import kept, kill, nothing_left, sessions, stepping
+from .aftermath import kept, kill, nothing_left, sessions, short_id, stepping
 from .environments import goes_on, whole
 from .table import Row
 
@@ -82,7 +82,7 @@ def _attach_and_leave(cli: Cli, path: Path) -> None:
     second.wait("running")
     second.type("q")
     assert second.end() == 0
-    assert f"gpuwatch attach {path}" in second.text().replace("\r\n", "")
+    assert f"gpuwatch attach {short_id(path)}" in second.text()
 
 
 def _ended(cli: Cli, out: Path) -> str:

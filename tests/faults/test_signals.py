@@ -25,6 +25,7 @@ from .aftermath import (
     kept,
     nothing_left,
     sessions,
+    short_id,
     stepping,
     workload,
 )
@@ -171,7 +172,7 @@ def test_a_screen_that_is_asked_to_end_gives_the_terminal_back_and_leaves_the_ru
         terminal.process.send_signal(signal.Signals[number])
         assert terminal.end() == 0
         assert b"\x1b[?1049l" in terminal.sent
-        assert f"gpuwatch attach {path}" in terminal.text().replace("\r\n", "")
+        assert f"gpuwatch attach {short_id(path)}" in terminal.text()
         terminal.close()
         (tmp_path / "go").touch()
         until(partial(_over, path))
