@@ -24,7 +24,13 @@ from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, p
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import roofline_of
 from gpuwatch.analysis.samples.channels import FULL
-from gpuwatch.analysis.samples.cpu_time import cpu_shares, logical_cores, resolution, threads_of
+from gpuwatch.analysis.samples.cpu_time import (
+    cpu_shares,
+    logical_cores,
+    resolution,
+    threads_of,
+    usable_cores,
+)
 from gpuwatch.analysis.samples.step_lines import no_steps
 from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.analysis.summary.notes import out_of_order
@@ -281,12 +287,13 @@ class Checks:
     def _cpu_shares(self, start: int, end: int) -> dict[str, Any]:
         """The fields of :class:`Rates` for a run on the CPU."""
         own = self._mean("workload", "process.cpu.time", start, end)
-        least = resolution((end - start) / NS)
+        least, facts = resolution((end - start) / NS), self._reader.facts()
         return cpu_shares(
             None if own is None else max(own, least),
             own is not None and own <= least,
-            threads_of(self._reader.facts()),
+            threads_of(facts),
             logical_cores(self._devices),
+            usable_cores(facts),
             self._mean("cpu", "hw.cpu.utilization", start, end),
             mapping(self._meta.get("run")).get("device") == "cpu",
         )

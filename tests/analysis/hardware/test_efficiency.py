@@ -157,8 +157,49 @@ def test_a_program_that_others_kept_from_running_did_not_wait(tmp_path: Path) ->
 
     two_cores = (*CPU[:4], {"core.logical.count": 2})
     assert "the program waited at least 60 % of the time; " in text("idle", 0.25)
-    held = "cannot tell what bounds the run: other programs used 85 % of the CPU's time; "
+    held = "cannot tell what bounds the run: other programs may have held its cores 85 % "
     assert text("held", 1.0).startswith(held)
+
+
+@pytest.mark.parametrize(
+    ("limit", "kept", "text"),
+    [
+        ({"process.cpu.affinity": "0-1,7"}, 0.1, "the program waited at least 63 % of the time"),
+        ({"process.cpu.affinity": "3"}, 0.2, "other programs may have held its cores 90 %"),
+        ({"process.cgroup.cpu.limit": 0.25}, 0.0, "the program waited at least 60 %"),
+        ({"process.cgroup.cpu.limit": "unlimited"}, 0.2, "the program waited at least 70 %"),
+    ],
+)
+def test_others_keep_a_program_off_that_may_use_some_cores_alone(
+    tmp_path: Path, limit: dict[str, Any], kept: float, text: str
+) -> None:
+    eight = (*CPU[:4], {"core.logical.count": 8})
+    options: dict[str, Any] = {
+        "devices": (eight, ("workload", "workload", "resnet50", None, {})),
+        "run": {"device": "cpu", "dtype": "float32"},
+        "gauges": {("cpu", "hw.cpu.utilization"): 0.0125 + kept},
+        "counters": {("workload", "process.cpu.time"): 0.1},
+        "process": limit,
+    }
+    of = summary(tmp_path / "a.gpuwatch", **options).efficiency.roofline.verdict
+    assert text in of.text
+
+
+def test_cores_that_a_program_may_not_use_are_not_its_idle_time(tmp_path: Path) -> None:
+    found = summary(
+        tmp_path / "a.gpuwatch",
+        devices=(
+            (*CPU[:4], {"core.logical.count": 8}),
+            ("workload", "workload", "resnet50", None, {}),
+        ),
+        run={"device": "cpu", "dtype": "float32"},
+        gauges={("cpu", "hw.cpu.utilization"): 0.2},
+        counters={("workload", "process.cpu.time"): 1.9},
+        process={"process.cpu.affinity": "2-3"},
+        extra={"ceilings": calibration("cpu", None, bandwidth=1e13, float32=1e15)},
+    ).efficiency.roofline.verdict
+    assert found.bound == "neither"
+    assert found.text.endswith("the idle time of the 2 cores that it may use is unknown")
 
 
 def test_traffic_is_the_integral_of_the_measured_bandwidth(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from gpuwatch.analysis.explain.kernels import differing, executed
 from gpuwatch.analysis.explain.sides import Sides
 from gpuwatch.analysis.explain.time import start_up, where
 from gpuwatch.analysis.results import Cell, Difference, Evidence, Explanation
+from gpuwatch.analysis.samples.cpu_time import cpus_in
 from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.load import BUSY, mean_of, others_share
 from gpuwatch.analysis.summary.summary import Summary
@@ -273,14 +274,6 @@ def _shown(key: str, value: JSON) -> str:
     if key == "process.cgroup.cpu.limit" and value != "unlimited":
         text += " cores"
     elif key == "process.cpu.affinity":
-        count = _cpus(str(value))
+        count = cpus_in(str(value))
         text = text if count is None else f"{count} ({text})"
     return clean(text, _LONGEST_VALUE)
-
-
-def _cpus(text: str) -> int | None:
-    """Number of CPUs in the kernel's list format (``0-3,8``); ``None`` for anything else."""
-    if not re.fullmatch(r"\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*", text):
-        return None
-    ends = [[int(end) for end in part.split("-")] for part in text.split(",")]
-    return sum(max(0, each[-1] - each[0] + 1) for each in ends)

@@ -9,7 +9,7 @@ Two shares decide, that of the compute ceiling and that of the bandwidth:
   the time idle, or of the step in the data phase, is named, since removing it would shorten the
   step by a quarter or more. Where a ceiling is not known, one half of the step is: no ceiling then
   explains as much; on a CPU the idle time is then that in which no thread of the program ran, less
-  the share of the CPU that other programs had: they may have kept it from running. Pipes that work
+  that in which other programs may have had all cores that it may use. Pipes that work
   ``FULL`` of the time (they need not be full then) bound a run whose compute ceiling is not known.
 - Algorithmic bytes over ``OVER`` times the bandwidth never reached memory: caches served them, and
   they show no bound. Five per cent allow for the error of a measured ceiling.
@@ -133,9 +133,9 @@ def verdict_of(
         if not causes and rates.waits is not None:
             if rates.waits >= NEAR:
                 causes = f"the program waited at least {units.percent(rates.waits)} of the time"
-            elif rates.waits + (rates.others or 0.0) >= NEAR:
-                used = f"other programs used {units.percent(rates.others)} of the CPU's time"
-                which = f"{used}; {which}"
+            elif rates.waits + (rates.held or 0.0) >= NEAR:
+                held_off = f"other programs may have held its cores {_of_time(rates.held or 0.0)}"
+                which = f"{held_off}; {which}"
         if causes:
             return _by_host(rates, NEAR, f"{causes}; {which}{known}", hint)
         limited = _by_power(rates, f"{which}{known.replace(held, '')}", hint)
@@ -278,7 +278,8 @@ def _by_host(rates: Rates, least: float, text: str, hint: str | None = None) -> 
 def _no_idle_cause(rates: Rates) -> str:
     idle = idle_of(rates)
     if idle is None:
-        return "the idle time is unknown"
+        cores = "" if rates.usable is None else f" of the {rates.usable:g} cores that it may use"
+        return f"the idle time{cores} is unknown"
     text = _idle_text(rates, idle)
     if not rates.on_gpu:
         if rates.busy is None and rates.own_cores is None:
@@ -299,13 +300,14 @@ def idle_of(rates: Rates) -> float | None:
 
     GPU: no kernel ran; without utilization, the multiprocessors had no work, which is an upper
     bound. CPU: idle time of the workload's threads; where their number is unknown, the cores' time
-    that the program's processes, or all programs, did not use.
+    that the program's processes, or all programs, did not use; unknown where it may use only some
+    of them, as nobody counts what others had of these.
     """
     if rates.on_gpu:
         used = rates.sm_activity if rates.busy is None else rates.busy
     else:
         known = (share for share in (rates.busy, rates.own_cores) if share is not None)
-        used = next(known, rates.cores_busy)
+        used = None if rates.usable else next(known, rates.cores_busy)
     return None if used is None else min(1.0, max(0.0, 1 - used))
 
 

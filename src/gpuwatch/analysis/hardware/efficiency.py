@@ -34,7 +34,7 @@ from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
 from gpuwatch.analysis.measured_value import MeasuredValue, divided, unknown
 from gpuwatch.analysis.samples.channels import FULL, Samples, integral
-from gpuwatch.analysis.samples.cpu_time import cpu_shares, logical_cores, threads_of
+from gpuwatch.analysis.samples.cpu_time import cpu_shares, logical_cores, threads_of, usable_cores
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.core import units
@@ -347,6 +347,7 @@ def _busy(
         metrics["process.cpu.time"].method is Method.BOUND,
         threads_of(facts),
         logical_cores(devices),
+        usable_cores(facts),
         _mean(metrics, "hw.cpu.utilization"),
         on_cpu,
     )

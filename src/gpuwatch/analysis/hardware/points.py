@@ -46,8 +46,10 @@ class Rates:
     """CPU: share of all cores' time that the program's processes used."""
     own_at_most: bool = False
     """``own_cores`` is an upper bound: the use was below the resolution of the accounting."""
-    others: float | None = None
-    """CPU: share of all cores' time that other programs used."""
+    usable: float | None = None
+    """CPU: number of cores that the program may use, where the machine has more."""
+    held: float | None = None
+    """CPU: share of the time, at most, in which others had all cores that the program may use."""
     waits: float | None = None
     """CPU: share of the time, at least, in which no thread of the program wanted to run."""
     cores_busy: float | None = None

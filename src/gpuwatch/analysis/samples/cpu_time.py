@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ def cpu_shares(
     at_most: bool,
     threads: int | None,
     logical: int | None,
+    usable: float | None,
     all_programs: float | None,
     on_cpu: bool,
 ) -> dict[str, Any]:
@@ -35,18 +37,25 @@ def cpu_shares(
         at_most: ``cores`` is an upper bound.
         threads: number of the workload's threads.
         logical: logical cores of the machine.
+        usable: those that the workload may use.
         all_programs: share of all cores' time in use, by any program, 0 to 1.
         on_cpu: the workload said that it computes there; else it may wait for a GPU unknown here.
     """
     own = None if cores is None or not logical else min(1.0, cores / logical)
     others = None if own is None or all_programs is None else max(0.0, all_programs - own)
-    # Others keep it from running only while they have all cores.
-    waits = None if cores is None or others is None else max(0.0, 1 - cores - others)
+    held = waits = None
+    if cores is not None and logical and others is not None:
+        room = min(usable or logical, logical)
+        # Others keep it from running only while they have all cores that it may use, and which
+        # cores they had is not known; below one core its quota does, too.
+        held = min(1 - min(1.0, cores / room), others * logical / room)
+        waits = max(0.0, 1 - cores / min(1.0, room) - held)
     return {
         "busy": None if cores is None or not threads else min(1.0, cores / threads),
         "own_cores": own,
         "own_at_most": at_most,
-        "others": others,
+        "usable": usable if usable and logical and usable < logical else None,
+        "held": held,
         "waits": waits if on_cpu else None,
         "cores_busy": all_programs,
     }
@@ -61,6 +70,22 @@ def logical_cores(devices: Sequence[DeviceRow]) -> int | None:
     )
     known = next(of_cpu, None)
     return int(known) if known is not None and 1 <= known < 1e6 else None
+
+
+def usable_cores(facts: Mapping[str, Mapping[str, JSON]]) -> float | None:
+    """Cores that the workload may use, by its affinity, control groups and quota."""
+    process = mapping(facts.get("process"))
+    quota = number(process.get("process.cgroup.cpu.limit"))
+    known = (cpus_in(str(process.get("process.cpu.affinity"))), quota)
+    return min((cores for cores in known if cores and cores > 0), default=None)
+
+
+def cpus_in(text: str) -> int | None:
+    """Number of CPUs in the kernel's list format (``0-3,8``); ``None`` for anything else."""
+    if not re.fullmatch(r"\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*", text):
+        return None
+    ends = [[int(end) for end in part.split("-")] for part in text.split(",")]
+    return sum(max(0, each[-1] - each[0] + 1) for each in ends)
 
 
 def threads_of(facts: Mapping[str, Mapping[str, JSON]]) -> int | None:
