@@ -94,6 +94,13 @@ def test_a_card_without_a_data_sheet_has_no_mfu_but_its_share_at_the_maximum_clo
     assert told["MFU"] == f"unavailable: {found.mfu.reason}"
 
 
+def test_several_figures_without_a_value_share_a_line_with_a_short_name(tmp_path: Path) -> None:
+    told = lines(tmp_path / "a.gpuwatch", devices=(CPU,), run={"device": "cpu"})
+    assert max(map(len, told)) <= len("algorithmic bytes")
+    rows = efficiency_rows(summary(tmp_path / "b.gpuwatch", devices=(CPU,), run={"device": "cpu"}))
+    assert ("unavailable", "MFU, MFU at maximum clock: a CPU's peak is not known") in rows
+
+
 def test_a_share_names_the_ceiling_that_it_is_of(tmp_path: Path) -> None:
     ceilings = calibration(bandwidth=3e12, bfloat16=8e14)
     found = summary(tmp_path / "a.gpuwatch", extra={"ceilings": ceilings}).efficiency

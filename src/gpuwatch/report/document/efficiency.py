@@ -79,9 +79,15 @@ def heading(session: Summary) -> str:
 
 
 def _merged(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Merge rows with the same text, such as the same reason for missing values."""
+    """Merge rows with the same text; several without a value, for one reason, under a short name
+    that stays in its column."""
     names = grouped((text, name) for name, text in rows)
-    return [(", ".join(merged), text) for text, merged in names.items()]
+    return [
+        ("unavailable", f"{', '.join(merged)}: {text.removeprefix('unavailable: ')}")
+        if len(merged) > 1 and text.startswith("unavailable: ")
+        else (", ".join(merged), text)
+        for text, merged in names.items()
+    ]
 
 
 def _rate(figure: MeasuredValue, shares: Sequence[Share], *, cached: bool = False) -> str:
