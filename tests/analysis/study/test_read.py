@@ -206,6 +206,20 @@ def test_two_studies_in_blocks_are_compared_without_their_warm_up(tmp_path: Path
     assert [len(cell.judged) for cell in question.cells] == [5, 5]
     (found,) = question.contrasts
     assert (found.verdict.kind, found.verdict.paired) == (Kind.SAME, False)
+    assert not any("no runs are paired" in note for note in read_sessions(paths).notes)
+
+
+def test_studies_whose_blocks_are_taken_apart_say_so_first(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        recorded(tmp_path / name, [PAIR], EFFECTS)
+    result = read_sessions(
+        [path for name in ("one", "two") for path in sessions_in(tmp_path / name)]
+    )
+    assert not any(each.verdict.paired for each in only(result).contrasts)
+    told = next(note for note in result.notes if note.startswith("of several studies no runs are"))
+    assert f"`gpuwatch compare {tmp_path / 'one'}` pairs them" in told
+    assert cautions(result)[0] == told
+    assert not any("no runs are paired" in note for note in read_study(tmp_path / "one").notes)
 
 
 def test_two_studies_are_judged_by_the_margin_of_their_plans(tmp_path: Path) -> None:

@@ -19,6 +19,11 @@ from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.plan import WARM_UP, Plan
 
+UNPAIRED = (
+    "of several studies no runs are paired, not even those of one block: what drifts within a "
+    "study makes its intervals wider; `{}` pairs them"
+)
+
 
 def design(plan: Plan) -> str:
     """The order of the runs in words."""

@@ -16,6 +16,7 @@ from gpuwatch.analysis.samples.rates import time_per_step
 from gpuwatch.analysis.samples.source import Source
 from gpuwatch.analysis.samples.steady_state import Steady, series_of, steady_series
 from gpuwatch.analysis.samples.step_lines import ends_told
+from gpuwatch.analysis.study.notes import UNPAIRED
 from gpuwatch.analysis.study.study import study_result
 from gpuwatch.analysis.summary.summary import summarise_from
 from gpuwatch.core.aggregate import grouped
@@ -26,6 +27,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study import plan as plans
 from gpuwatch.session.study import progress, study_folder
 from gpuwatch.session.study.plan import WARM_UP, Plan, PlannedRun
+from gpuwatch.session.study.short_name import short_name
 
 _NO_PLAN = (
     "plan.json cannot be read, so it is not known which runs are of the warm-up and which belong "
@@ -185,6 +187,9 @@ def read_sessions(
     if margin is None and len(margins) > 1:
         listed = ", ".join(map(per_cent, margins))
         notes = [f"the margins of the studies differ ({listed}): the smallest is used"]
+    if len(folders) > 1:
+        apart = [folder for folder in folders if _has_pairs(folder, files)]
+        notes += [UNPAIRED.format(to_paste("compare", short_name(each))) for each in apart[:1]]
     title = _title(plan, folders[0]) if len(folders) == 1 else f"{len(files)} sessions"
     discarded = {folder / name for folder in folders for name in _warm_ups(folder)}
     if files.keys() <= discarded:
@@ -216,6 +221,16 @@ def _pairs(plan: Plan, files: Collection[str]) -> bool:
             case = f"{run.workload.name} {run.workload.parameters}" if apart else ""
             places.append((run.part, run.block, case))
     return len(set(places)) < len(places)
+
+
+def _has_pairs(folder: Path, files: Collection[Path]) -> bool:
+    """Whether two of ``files`` belong to the same judged block of the study in ``folder``."""
+    plan = plans.read(folder)
+    if plan is None:
+        return False
+    judged = tuple(run for run in plan.runs if run.block)
+    names = {path.name for path in files if path.parent == folder}
+    return _pairs(replace(plan, runs=judged), names)
 
 
 def _keeps_commands_apart(plan: Plan) -> bool:

@@ -10,7 +10,7 @@ from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headi
 from gpuwatch.analysis.results import Cell, Kind, Question, StudyResult
 from gpuwatch.analysis.samples.steady_state import ONLY
 from gpuwatch.analysis.study.letters import LegendEntry, in_letters, with_letters
-from gpuwatch.analysis.study.notes import conditions, doubts, notes, run_names
+from gpuwatch.analysis.study.notes import UNPAIRED, conditions, doubts, notes, run_names
 from gpuwatch.analysis.study.question import IS_BASELINE
 from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.load import OTHERS
@@ -245,7 +245,7 @@ def _place(note: str) -> int:
     """The place of what changes what the figures mean, and then of other programs' load."""
     if LOST in note:
         return 0
-    if note.endswith(IS_BASELINE) or ONLY in note:
+    if note.endswith(IS_BASELINE) or ONLY in note or note.startswith(UNPAIRED[:40]):
         return 1
     return 2 if note.startswith(OTHERS) else 3
 
