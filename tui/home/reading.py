@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +18,7 @@ from gpuwatch.tui.home.list import ListOptions, arranged
 from gpuwatch.tui.home.rows import look
 
 _REFRESH_SECONDS = 2.0
+_DISK_SECONDS = 10.0
 _READING = "list"
 """The group of workers that read the list."""
 
@@ -28,6 +31,9 @@ class SessionReading(HomeActs):
         self._wanted: Path | None = None
         self._seen: watch.Signature | None = None
         self._looked = False
+        self.little_room = ""
+        """As :func:`watch.little_room` says it."""
+        self._room_read = -math.inf
 
     def on_mount(self) -> None:
         self.set_interval(_REFRESH_SECONDS, self.look_for_news)
@@ -62,6 +68,9 @@ class SessionReading(HomeActs):
         self.look_around()
 
     async def _read_news(self) -> None:
+        if time.monotonic() - self._room_read >= _DISK_SECONDS:
+            self._room_read = time.monotonic()
+            self.little_room = await asyncio.to_thread(watch.little_room)
         seen = await asyncio.to_thread(watch.signature, self._listed.sessions)
         if seen != self._seen:
             await self._read_list()

@@ -112,7 +112,8 @@ class HomeScreen(Home):
         """What stands below the first row; not why there is no GPU, which stands in its place."""
         devices = self.state.devices
         told = devices.warnings if devices is not None else ()
-        return [text for text in told if devices and not says_no_gpu(devices, text)]
+        shown = [text for text in told if devices and not says_no_gpu(devices, text)]
+        return [self.little_room, *shown] if self.little_room else shown
 
     def _record_again(self, devices: DevicesNow) -> None:
         """In place of a recorder of the devices that died, unless one after another does."""

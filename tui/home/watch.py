@@ -7,6 +7,7 @@ replaced there; what a run that goes on writes into its session changes the file
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from gpuwatch.core import paths
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean
+from gpuwatch.core.units import binary
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State
 
@@ -58,6 +60,22 @@ def _note(found: Signature, folder: str) -> None:
         found[folder] = os.stat(folder).st_mtime_ns
     except OSError:
         found[folder] = -1
+
+
+_LEAST_FREE, _LEAST_SHARE, _ENOUGH = 5 << 30, 0.05, 100 << 30
+
+
+def little_room() -> str:
+    """That the disk of the recordings is nearly full; empty where it is not, or not known."""
+    home = paths.data_home()
+    try:
+        disk = shutil.disk_usage(next(each for each in (home, *home.parents) if each.exists()))
+    except OSError:
+        return ""
+    least = max(_LEAST_FREE, min(_ENOUGH, _LEAST_SHARE * disk.total))
+    if not disk.total or disk.free >= least:
+        return ""
+    return f"{binary(disk.free)} of {binary(disk.total)} left on the disk of recordings, {home}"
 
 
 _LABELS = (*Labelled.__annotations__, "run", "block")

@@ -69,6 +69,23 @@ async def test_a_recorder_that_cannot_start_is_told(
         await shows(pilot, "2 × H100 80GB HBM3")
 
 
+async def test_a_disk_of_recordings_that_is_nearly_full_is_a_warning(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "small"
+    home.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(home)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("mounting a tmpfs is not permitted here")
+    try:
+        async with running(HomeScreen) as (_, pilot):
+            await shows(pilot, "H100 80GB HBM3")
+            monkeypatch.setenv("XDG_DATA_HOME", str(home))
+            await shows(pilot, "! 64.0 MiB of 64.0 MiB left on the disk of recordings")
+    finally:
+        subprocess.run(["umount", "-l", home], check=True)
+
+
 async def test_why_a_run_failed_is_told_below_its_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
