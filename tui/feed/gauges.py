@@ -168,14 +168,12 @@ def _bandwidth(sources: Sources) -> Gauge:
     unavailable = reading.reason if device is not None and device.row.kind == "gpu" else None
     if sources.kind == "machine":
         reason = unavailable or "no counter of memory traffic is recorded on this machine"
-        if _bandwidth_bound(sources, None) is not None:
-            reason = f"a run's screen has an upper bound; {reason}"
-        return _unavailable(sources, "bandwidth", title, "By/s", reason)
-    reason = _no_count_reason(sources, "bytes")
-    if sources.kind != "import" and not any(row.kind == "gpu" for row in sources.devices):
-        reason = f"no GPU; {reason}" if sources.steps.any else "no GPU"
-    if unavailable and unavailable != MISSING.reason:
-        reason = f"{unavailable}; {reason}"
+    else:
+        reason = _no_count_reason(sources, "bytes")
+        if sources.kind != "import" and not any(row.kind == "gpu" for row in sources.devices):
+            reason = f"no GPU; {reason}" if sources.steps.any else "no GPU"
+        if unavailable and unavailable != MISSING.reason:
+            reason = f"{unavailable}; {reason}"
     if sources.steps.bytes.seen and not sources.unused:
         gauge = _counted(sources, "bandwidth", "Algorithmic bytes/s", "By/s", sources.steps.bytes)
         return _with_ceiling(gauge, sources.ceilings.of(None).get(BANDWIDTH))
@@ -194,7 +192,7 @@ def _bandwidth(sources: Sources) -> Gauge:
 def bandwidth_of(sources: Sources) -> Reading:
     """Current memory bandwidth of the device: its counter, else an upper bound."""
     reading = sources.reading(_BANDWIDTH)
-    if sources.kind == "machine" or sources.provides(_BANDWIDTH):
+    if sources.provides(_BANDWIDTH):
         return reading
     return _bandwidth_bound(sources, reading.reason) or reading
 

@@ -158,7 +158,8 @@ def gpu_layout(width: int, *, bandwidth: bool, history: bool = True) -> GpuLayou
 
 def _table(snapshot: Snapshot, width: int, height: int) -> list[Line]:
     panels = {panel.device.row.id: panel for panel in snapshot.panels}
-    known = any(panel.bandwidth.value is not None for panel in snapshot.panels)
+    readings = [panel.bandwidth for panel in snapshot.panels]  # a bound of an idle GPU is none
+    known = any(e.value is not None or e.earlier_method is Method.BOUND for e in readings)
     gpus, headed, summed = snapshot.gpus, height > 1, height > 3
     room = max(1, height - headed - summed)
     each, spare = divmod(room, len(gpus))

@@ -12,7 +12,7 @@ import pytest
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import NS
-from gpuwatch.tui.feed.snapshot import Alert, Panel, Reading, Snapshot
+from gpuwatch.tui.feed.snapshot import Alert, Panel, Reading, Snapshot, View
 from gpuwatch.tui.home.devices import alert_rows, device_rows, head_row
 from gpuwatch.tui.home.rows import short_path
 from gpuwatch.tui.home.screen import HomeScreen, held_texts, idle_gpus
@@ -213,13 +213,16 @@ def test_a_single_gpu_has_large_graphs_with_an_axis(session: Make) -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_where_no_bandwidth_is_measured_it_is_told_that_a_run_has_a_bound(
+def test_where_no_bandwidth_is_measured_its_bound_is_drawn_as_one(
     session: Make, known: bool
 ) -> None:
     snapshot = snapshot_of(session(kind="machine", memory_busy=True, known_card=known))
     rows = "\n".join(texts(device_rows(snapshot, 160, 12)))
-    assert "memory bandwidth unavailable: " in rows and "the driver gives no bandwidth" in rows
-    assert ("unavailable: a run's screen has an upper bound; " in rows) == known
+    assert ("Memory bandwidth" in rows and "≤1.34 TB/s" in rows) == known, rows
+    assert ("unavailable: the driver gives no bandwidth" in rows) == (not known)
+    several = session("02", kind="machine", memory_busy=True, known_card=known, gpus=2)
+    row = texts(device_rows(snapshot_of(several, View(grid=True)), 160, 12))[1]
+    assert ("≤1.34 TB/s" in row) == known
 
 
 def test_without_a_gpu_the_reason_and_the_cpu_stand_there(session: Make) -> None:
