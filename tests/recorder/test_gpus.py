@@ -236,6 +236,16 @@ def test_a_look_at_gpus_is_given_up_wherever_the_driver_stalls(
         driver.delay(call, 3600)
 
 
+def test_the_start_and_a_look_at_every_card_share_one_patience(driver: FakeDriver) -> None:
+    program = "from gpuwatch.telemetry.nvml.visible_devices import cards; print(cards({}))"
+    driver.delay("nvmlInit", 1.5)
+    driver.delay("nvmlDeviceGetPciInfo_v3", 1.5)
+    for patience_s, expected in ((60.0, "Card("), (2.0, "did not answer within 2 s")):
+        look = [sys.executable, "-c", program.format(patience_s)]
+        told = subprocess.run(look, env=driver.env, capture_output=True, check=True, text=True)
+        assert expected in told.stdout
+
+
 def test_with_gpus_off_the_driver_is_never_called(
     cli: Cli, driver: FakeDriver, tmp_path: Path
 ) -> None:

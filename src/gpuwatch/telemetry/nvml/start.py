@@ -155,37 +155,45 @@ def silent(patience_s: float) -> Unavailable:
     )
 
 
-def gpu_facts(gpus: Sequence[str], patience_s: float) -> tuple[dict[str, Fact], ...]:
-    """The facts of these GPUs; empty where NVML cannot be used or takes over ``patience_s`` s."""
+def asked(
+    gpus: Sequence[str | int] | None,
+    patience_s: float,
+    ask: Callable[[Any, list[NvmlDevice]], _Result],
+) -> _Result | Unavailable:
+    """What ``ask`` finds with the binding and the GPUs of :func:`begin`; all of it, the start
+    included, within ``patience_s`` seconds."""
     late = time.monotonic() + patience_s
     begun = begin(gpus, patience_s)
     if isinstance(begun, Unavailable):
-        return ()
+        return begun
     nvml, chosen = begun
 
-    def ask() -> tuple[dict[str, Fact], ...]:
+    def ask_and_end() -> _Result:
         try:
-            return tuple(facts(nvml, one.handle) for one in chosen)
+            return ask(nvml, chosen)
         finally:
-            nvml.nvmlShutdown()
+            with suppress(nvml.NVMLError):
+                nvml.nvmlShutdown()
 
     try:
-        return within(late - time.monotonic(), ask)
-    except (TimeoutError, nvml.NVMLError):
-        return ()
+        return within(late - time.monotonic(), ask_and_end)
+    except TimeoutError:
+        return silent(patience_s)
+    except nvml.NVMLError as error:
+        return describe(error.value)
+
+
+def gpu_facts(gpus: Sequence[str], patience_s: float) -> tuple[dict[str, Fact], ...]:
+    """The facts of these GPUs; empty where NVML cannot be used or takes over ``patience_s`` s."""
+    found = asked(gpus, patience_s, lambda nvml, of: tuple(facts(nvml, e.handle) for e in of))
+    return () if isinstance(found, Unavailable) else found
 
 
 def gpu_uuids(
     gpus: Sequence[str | int] | None = None, patience_s: float = ANSWER_S
 ) -> tuple[str, ...] | Unavailable:
     """UUIDs of the GPUs that :func:`begin` would choose; nothing else is read."""
-    begun = begin(gpus, patience_s)
-    if isinstance(begun, Unavailable):
-        return begun
-    nvml, chosen = begun
-    with suppress(TimeoutError, nvml.NVMLError):
-        within(1.0, nvml.nvmlShutdown)
-    return tuple(one.uuid for one in chosen if one.uuid is not None)
+    return asked(gpus, patience_s, lambda _, of: tuple(e.uuid for e in of if e.uuid is not None))
 
 
 def within(seconds: float, function: Callable[[], _Result]) -> _Result:

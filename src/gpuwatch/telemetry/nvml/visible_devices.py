@@ -11,14 +11,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.nvml.selection import NvmlDevice, matching, parts
-from gpuwatch.telemetry.nvml.start import ANSWER_S, begin, silent, within
+from gpuwatch.telemetry.nvml.start import ANSWER_S, asked
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 _ASK_CUDA = """
@@ -55,18 +54,10 @@ class Card:
 
 def cards(patience_s: float = ANSWER_S) -> tuple[Card, ...] | Unavailable:
     """Every GPU by PCI address; one that NVML cannot open now has no UUID."""
-    begun = begin(None, patience_s)
-    if isinstance(begun, Unavailable):
-        return begun
-    nvml, gpus = begun
-    try:
-        cards = within(patience_s, lambda: [_card(nvml, gpu) for gpu in gpus])
-    except TimeoutError:
-        return silent(patience_s)
-    finally:
-        with suppress(TimeoutError, nvml.NVMLError):
-            within(1.0, nvml.nvmlShutdown)
-    return tuple(sorted(cards, key=lambda card: card.bus))
+    found = asked(None, patience_s, lambda nvml, gpus: [_card(nvml, gpu) for gpu in gpus])
+    if isinstance(found, Unavailable):
+        return found
+    return tuple(sorted(found, key=lambda card: card.bus))
 
 
 def visible(variables: Mapping[str, str], cards: Sequence[Card]) -> tuple[str, ...]:
