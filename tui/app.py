@@ -22,6 +22,7 @@ from textual.screen import Screen
 
 from gpuwatch.core.errors import ExitCode, GpuwatchError
 from gpuwatch.core.units import counted
+from gpuwatch.session import placement
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import status
 from gpuwatch.session.study.progress import place
@@ -31,7 +32,7 @@ from gpuwatch.tui.feed.feed import REFRESH_SECONDS
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from gpuwatch.tui.feed.snapshot import Snapshot, View
 from gpuwatch.tui.feed.study import goes_on
-from gpuwatch.tui.messages import farewell, farewell_stopped
+from gpuwatch.tui.messages import farewell, farewell_stopped, farewell_waiting
 from gpuwatch.tui.widgets import palette
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class GpuwatchApp(App[int]):
         self.farewell: list[str] = []
         """Lines for the terminal after the screen is gone."""
         self.started: list[Path] = []
-        """Folders of the runs and studies that were started here, the newest last."""
+        """A session or the folder of each study that was started here, the newest last."""
         for theme in palette.themes():
             self.register_theme(theme)
         system = str(self.console.color_system)
@@ -269,11 +270,8 @@ class GpuwatchApp(App[int]):
             live = seen and (_live(path) or not path.exists())  # a replay shows what was
             more = known is not None and (live or goes_on(path.parent))
             self.farewell = farewell(path, known, live=live, study_goes_on=more)
-        elif going := [
-            path for each in self.started for path in sessions_in(each)[-1:] if _goes_on(path)
-        ]:
-            path, more = going[-1], goes_on(going[-1].parent)
-            self.farewell = farewell(path, place(path), live=_live(path), study_goes_on=more)
+        elif going := list(filter(None, map(_goes_on, self.started))):
+            self.farewell = going[-1]
             if others := len(going) - 1:
                 told = counted(others, "other goes", "others go")
                 self.farewell.append(f"{told} on: gpuwatch sessions")
@@ -292,9 +290,15 @@ def _live(path: Path) -> bool:
         return False
 
 
-def _goes_on(path: Path) -> bool:
-    """Whether a run goes on, or the study that it is of."""
-    return _live(path) or (place(path) is not None and goes_on(path.parent))
+def _goes_on(started: Path) -> list[str]:
+    """What to tell of a study that was started here; nothing if it is over."""
+    study = started if started.is_dir() else started.parent
+    for path in sessions_in(study)[-1:]:
+        known, live = place(path), _live(path)
+        more = known is not None and goes_on(study)
+        return farewell(path, known, live=live, study_goes_on=more) if live or more else []
+    waits = placement.read(study)
+    return farewell_waiting(study) if waits is not None and waits.going_on else []
 
 
 async def _settled(node: MessagePump) -> None:
@@ -308,7 +312,8 @@ async def _settled(node: MessagePump) -> None:
 def _run(
     first: Callable[[], Screen[Any]],
     look: DisplayOptions,
-    *started: Path,
+    *,
+    started: Iterable[Path] = (),
     farewell: Sequence[str] = (),
 ) -> int:
     """``farewell``: lines in place of those of the screen that was left. ``started``: as in
@@ -362,8 +367,9 @@ def run_fleet(now: Now, look: DisplayOptions = USUAL, *, refresh: float = REFRES
 
 def run_live(
     session: Path,
-    *started: Path,
+    *,
     follow: bool = False,
+    started: bool = False,
     look: DisplayOptions = USUAL,
     refresh: float = REFRESH_SECONDS,
     start: View | None = None,
@@ -371,8 +377,8 @@ def run_live(
     """Show one session, live or finished, until it is left; returns the exit code.
 
     ``follow``: the runs after it in its study come by themselves, also where it is over already.
-    ``refresh``: seconds between two pictures. ``start``: what is looked at first. ``started``: as
-    in :class:`GpuwatchApp`.
+    ``started``: its study was started here. ``refresh``: seconds between two pictures. ``start``:
+    what is looked at first.
 
     Raises:
         NotASession, NewerSchema, StorageError: the file is no session that can be read.
@@ -381,25 +387,27 @@ def run_live(
 
     SessionReader(session).close()
     first = partial(LiveScreen, session, follow=follow, refresh=refresh, start=start)
-    return _run(first, look, *started)
+    return _run(first, look, started=[session] * started)
 
 
 def run_waiting(
     study: Path,
     before: Sequence[Path] = (),
-    *started: Path,
+    *,
+    started: bool = False,
     look: DisplayOptions = USUAL,
     refresh: float = REFRESH_SECONDS,
 ) -> int:
     """Show how a study at a place waits for its first run, then that run, until it is left; returns
     the exit code.
 
-    ``before``: sessions of earlier attempts. ``refresh``: seconds between two pictures.
-    ``started``: as in :class:`GpuwatchApp`.
+    ``before``: sessions of earlier attempts. ``started``: it was started here. ``refresh``: seconds
+    between two pictures.
     """
     from gpuwatch.tui.live.waiting import WaitingScreen
 
-    return _run(lambda: WaitingScreen(study, before, refresh=refresh), look, *started)
+    first = partial(WaitingScreen, study, before, refresh=refresh)
+    return _run(first, look, started=[study] * started)
 
 
 def run_compare(paths: list[Path], *, look: DisplayOptions = USUAL, **options: Any) -> int:

@@ -17,7 +17,6 @@ from gpuwatch.core import paths as places
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean, shell
 from gpuwatch.own_command import OWN_COMMAND
-from gpuwatch.session.schema import SUFFIX
 from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.study_folder import sessions_in
 
@@ -129,10 +128,9 @@ def record(arguments: Sequence[str]) -> tuple[str, ...]:
     return ("--record", "--detach", *arguments)
 
 
-def session_path(outcome: Outcome) -> Path | None:
-    """The session that ``--record --detach`` names."""
-    line = outcome.out.strip()
-    return Path(line) if line.endswith(SUFFIX) else None
+def recorded(outcome: Outcome) -> list[Path]:
+    """What ``--record --detach`` names: its first session, at places the folder of each study."""
+    return [Path(line) for line in outcome.out.split("\n") if line]
 
 
 PAGE = "summary.html"

@@ -469,16 +469,16 @@ class NewRunScreen(WidgetScreen):
         self._starting = False
         if outcome.good:
             self.gpuwatch.draft = {}
-        path = commands.session_path(outcome)
-        self.gpuwatch.started += [path.parent] if path is not None else []
+        named = commands.recorded(outcome)
+        self.gpuwatch.started += named
         if self._left:
             self._tell_home(outcome)
         elif outcome.good and self._away:
             self.dismiss(None)
             self._tell_home(outcome)
-        elif outcome.good and path is not None:
+        elif outcome.good and named:
             self.dismiss(None)
-            self.gpuwatch.open_session(path, follow=True)
+            self.gpuwatch.open_session(named[0], follow=True)
         elif outcome.code == commands.NO_ANSWER:
             self._say(f"✗ {outcome.complaint}; it may still start: Esc, and look in the list")
         else:

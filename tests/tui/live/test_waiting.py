@@ -127,10 +127,19 @@ async def test_hostile_words_of_a_scheduler_stay_words(study: Path) -> None:
         assert "\x1b" not in screen_text(app) and "\x9b" not in screen_text(app)
 
 
-async def test_escape_goes_to_the_sessions(study: Path) -> None:
+@pytest.mark.parametrize("over", [False, True])
+async def test_escape_goes_to_the_sessions_and_q_there_tells_of_what_still_waits(
+    study: Path, fake: Fake, over: bool
+) -> None:
     async with running(lambda: WaitingScreen(study)) as (app, pilot):
+        app.started.append(study)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        if over:
+            placement.write(study, queued(state=JobState.CANCELLED, fetched=True))
+        await pilot.press("q")
+        await pilot.pause()
+    assert app.farewell[:1] == ([] if over else ["the study goes on"])
 
 
 async def test_the_live_screen_says_what_is_unknown_and_what_the_next_run_waits_for(

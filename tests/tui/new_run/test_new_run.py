@@ -512,10 +512,12 @@ async def test_at_another_place_nothing_is_told_of_this_machine(session: Make, f
         await pilot.press(*"1]")
         await says(pilot, "$ gpuwatch run --on ssh=a --on 'slurm,a=[1]' -- ls")
         await says(pilot, "takes about 40 s")
+        (fake.folder / "record.txt").write_text("/x/at a\n/x/at b")
         await pilot.press("ctrl+s")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
         await shows(pilot, "the run has started")
     assert started(fake) == [["--on", "ssh=a", "--on", "slurm,a=[1]", "--", "ls"]]
+    assert app.started == [Path("/x/at a"), Path("/x/at b")]
 
 
 async def test_what_the_command_line_refuses_is_said_in_the_plan(fake: Fake) -> None:

@@ -68,8 +68,8 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
         study = Path(placed.study)
         begun.begun(study, request.plan, arguments)
         if not arguments.plain:
-            look = screen_options.look(arguments)
-            shown = watching.on_screen(placed, look, _refresh(arguments), study)
+            look, refresh = screen_options.look(arguments), _refresh(arguments)
+            shown = watching.on_screen(placed, look, refresh, started=True)
             return _ended(study, shown) if sessions_in(study) else exit_code(study)
         if (path := watching.first_session(placed)) is None:
             return exit_code(study)
@@ -81,7 +81,8 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
             return record.report_start(code, text)
         path = Path(text)
         begun.begun(path.parent, request.plan, arguments)
-    shown = screen_options.watch(arguments, path, _refresh(arguments), path.parent, follow=True)
+    refresh = _refresh(arguments)
+    shown = screen_options.watch(arguments, path, refresh, follow=True, started=True)
     return _ended(path.parent, shown)
 
 

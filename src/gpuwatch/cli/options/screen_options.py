@@ -36,11 +36,15 @@ def look(arguments: argparse.Namespace) -> DisplayOptions:
 
 
 def watch(
-    arguments: argparse.Namespace, path: Path, refresh: float, *started: Path, follow: bool
+    arguments: argparse.Namespace,
+    path: Path,
+    refresh: float,
+    *,
+    follow: bool,
+    started: bool = False,
 ) -> int:
     """Show a session while it is recorded, on a screen or with ``--plain`` in lines; returns the
-    exit code. ``follow``: the next runs of its study, too. ``started``: folders of the studies that
-    were started here."""
+    exit code. ``follow``: the next runs of its study, too. ``started``: as in :func:`run_live`."""
     if arguments.plain:
         from gpuwatch.tui.plain import plain
 
@@ -48,4 +52,5 @@ def watch(
         return plain.watch(path, interval, follow=follow)
     from gpuwatch.tui.app import run_live
 
-    return run_live(path, *started, follow=follow, refresh=refresh, look=look(arguments))
+    shown = look(arguments)
+    return run_live(path, follow=follow, started=started, refresh=refresh, look=shown)

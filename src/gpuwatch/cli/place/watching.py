@@ -104,9 +104,11 @@ def waits(placed: Placed) -> bool:
     return not sessions_in(Path(placed.study)) or _is_anew(placed)
 
 
-def on_screen(placed: Placed, look: DisplayOptions, refresh: float, *started: Path) -> int:
-    """Show how it waits for its first run, and that run; returns the exit code. ``started``: the
-    folder of the study if it was started here.
+def on_screen(
+    placed: Placed, look: DisplayOptions, refresh: float, *, started: bool = False
+) -> int:
+    """Show how it waits for its first run, and that run; returns the exit code. ``started``: as in
+    :func:`run_waiting`.
 
     Raises:
         NotAvailable: its job could not start.
@@ -115,7 +117,7 @@ def on_screen(placed: Placed, look: DisplayOptions, refresh: float, *started: Pa
 
     folder = Path(placed.study)
     before = sessions_in(folder) if _is_anew(placed) else []
-    code = run_waiting(folder, before, *started, look=look, refresh=refresh)
+    code = run_waiting(folder, before, started=started, look=look, refresh=refresh)
     known = placement.read(folder)
     if known is not None and not known.going_on and sessions_in(folder) == before:
         if known.state is JobState.CANCELLED:
