@@ -58,6 +58,7 @@ def one_line(text: str) -> str:
         (["shwo", "x"], "did you mean show"),
         (["--recrod", "python", "x.py"], "no option --recrod; did you mean --record?"),
         (["--plian"], "no option --plian; did you mean --plain?"),
+        (["--thmee=light"], "no option --thmee=light; did you mean --theme?"),
         (["--record", "mnist-cnn", "--interval", "0"], "choose from 0.01 to 60 seconds"),
         (["--record", "mnist-cnn", "--duration", "0"], "more than 0"),
         (["run", "--set", "A=1,2", "true"], "to set a variable: --env bare,set=VAR=VALUE"),
@@ -68,6 +69,8 @@ def one_line(text: str) -> str:
         (["sesions"], "did you mean sessions?"),
         (["version"], "did you mean --version?"),
         (["list"], "did you mean sessions?"),
+        (["lsit"], "did you mean sessions?"),
+        (["./lsit"], "no command './lsit'; see `gpuwatch --help`"),
         (["diff", "a", "b"], "did you mean compare?"),
         (["note"], "required: SESSION|STUDY;"),
         (["tag"], "required: SESSION|STUDY;"),
@@ -135,8 +138,9 @@ def test_a_missing_script_is_said_before_anything_is_made(cli: Cli, tmp_path: Pa
 
 
 def test_an_option_that_is_misspelt_is_told_the_one_that_is_like_it(cli: Cli) -> None:
-    done = cli("run", "mnist-cnn", "--btach-size", "4", code=2)
-    assert "--btach-size 4; did you mean --batch-size?" in one_line(done.stderr)
+    for words in (["--stpes", "4"], ["--stpes=100000"]):
+        done = cli("run", "mnist-cnn", *words, code=2)
+        assert f"{' '.join(words)}; did you mean --steps?" in one_line(done.stderr)
     done = cli("compare", "--zzz", code=2)
     assert "see `gpuwatch compare --help`" in one_line(done.stderr)
 

@@ -153,7 +153,7 @@ def _check_options(before: Sequence[str]) -> None:
     known = ["--record", "--version", *of_home]
     for word in before:
         if word.startswith("--") and not any(o.startswith(word.partition("=")[0]) for o in known):
-            close = get_close_matches(word, known, n=1, cutoff=0.7)
+            close = get_close_matches(word.partition("=")[0], known, n=1, cutoff=0.7)
             hint = f"did you mean {close[0]}?" if close else "see `gpuwatch --help`"
             raise UsageError(f"no option {word}", hint)
 
@@ -234,4 +234,5 @@ def _unknown(name: str) -> str:
     if which(name):
         return f"{name} is no command of gpuwatch; to run it: `{to_paste('run', name)} ...`"
     close = get_close_matches(name, COMMANDS, n=2) or [f"run {each}" for each in suggest(name)]
+    close = close or [_MEANT[each] for each in get_close_matches(name, _MEANT, 1, 0.7)]
     return f"no command {name!r}" + (f"; did you mean {' or '.join(close)}?" if close else "")

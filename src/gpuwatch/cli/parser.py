@@ -62,7 +62,8 @@ class Parser(argparse.ArgumentParser):
 
             known = [name for each in self.arguments[1:] for name in each.option_strings]
             for word in message.split()[2:]:
-                if word.startswith("-") and (close := get_close_matches(word, known, n=1)):
+                of = word.partition("=")[0]
+                if word.startswith("-") and (close := get_close_matches(of, known, n=1)):
                     hint = f"did you mean {close[0]}?"
             if "--env" in known:
                 hint = _INSTEAD.get(message.split()[2].partition("=")[0], hint)
