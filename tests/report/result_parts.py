@@ -9,11 +9,11 @@ from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.hardware.profile import KERNELS
 from gpuwatch.analysis.results import (
     Cell,
+    ComparisonRow,
     NoiseFloor,
     Overall,
     Sweep,
     SweepPoint,
-    TableRow,
     Verdict,
 )
 from gpuwatch.analysis.statistics.intervals import Interval, middle
@@ -117,7 +117,7 @@ def profile(environment: str) -> dict[str, Any]:
     }
 
 
-def table(cells: Sequence[Cell]) -> tuple[TableRow, ...]:
+def table(cells: Sequence[Cell]) -> tuple[ComparisonRow, ...]:
     """The rows of the comparison, each cell's median over its judged runs."""
     judged = [run.session for cell in cells for run in cell.judged]
     rows = []
@@ -127,7 +127,7 @@ def table(cells: Sequence[Cell]) -> tuple[TableRow, ...]:
         known = [[value for value, _ in each if value is not None] for each in of]
         means = [middle(each) for each in known]
         rows.append(
-            TableRow(
+            ComparisonRow(
                 group=row.group,
                 name=row.name,
                 unit=row.unit,
@@ -138,7 +138,7 @@ def table(cells: Sequence[Cell]) -> tuple[TableRow, ...]:
                 ratios=tuple(
                     mean / means[0] if mean is not None and means[0] else None for mean in means
                 ),
-                is_traffic=row.is_traffic,
+                at_most=row.at_most,
             )
         )
     return tuple(rows)

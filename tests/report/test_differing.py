@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.analysis.comparison.cells import STEP_TIME, WHOLE_RUN
-from gpuwatch.analysis.comparison.comparison_row import STEADY, ComparisonRow
+from gpuwatch.analysis.comparison.comparison_row import STEADY
 from gpuwatch.analysis.comparison.effect import effect
 from gpuwatch.analysis.comparison.side_by_side import Comparison
-from gpuwatch.analysis.results import Kind, StudyResult, TableRow, Verdict
+from gpuwatch.analysis.results import ComparisonRow, Kind, StudyResult, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.study.read import read_sessions, read_study
 from gpuwatch.core.metrics import Method
@@ -35,6 +35,19 @@ MEASURED = (Method.MEASURED, Method.MEASURED)
 def row(name: str, first: float | None, other: float | None, unit: str = "s") -> ComparisonRow:
     ratio = other / first if first and other is not None else None
     return ComparisonRow("mean", name, unit, (first, other), MEASURED, (None, ratio))
+
+
+def of_cells(
+    group: str,
+    name: str,
+    unit: str,
+    values: tuple[float, float],
+    ratios: tuple[float | None, ...],
+    changes: tuple[Interval | None, ...] = (),
+) -> ComparisonRow:
+    return ComparisonRow(
+        *(group, name, unit, values, MEASURED, ratios), lows=values, highs=values, changes=changes
+    )
 
 
 def names(section: Section) -> list[str]:
@@ -93,15 +106,15 @@ def test_of_repeated_runs_pairs_or_runs_that_do_not_overlap_decide(
     values, lows, highs = [1.0] * 3, [0.9] * 3, [1.05] * 3
     values[other], lows[other], highs[other] = 1.1, 1.06 if apart else 1.04, 1.2
     changes = [None, None, None]
-    found = TableRow(
+    found = ComparisonRow(
         "mean",
         "made",
         "s",
         tuple(values),
-        tuple(lows),
-        tuple(highs),
         (Method.MEASURED,) * 3,
         tuple(None if at == of else value for at, value in enumerate(values)),
+        lows=tuple(lows),
+        highs=tuple(highs),
         changes=tuple(change if at == other else None for at, _ in enumerate(changes)),
     )
     assert names(of_question(replace(question, table=(found,)))) == (["made"] if shown else [])
@@ -113,9 +126,9 @@ def test_that_nothing_differs_is_said_by_the_rule_and_only_where_something_was_c
     wide, without = Interval(0.1, -0.01, 0.21, 0.95), (None, None)
     question, of = results.study_result(tmp_path).questions[0], (1.0, 1.1)
     question = replace(question, cells=question.cells[:2])
-    row = TableRow("mean", "made", "s", of, of, of, MEASURED, (1.0, 1.1), changes=(None, wide))
+    row = of_cells("mean", "made", "s", of, (1.0, 1.1), (None, wide))
 
-    def told(row: TableRow) -> tuple[Item, ...]:
+    def told(row: ComparisonRow) -> tuple[Item, ...]:
         return tuple(of_question(replace(question, table=(row,))).items)
 
     (said,) = told(row)
@@ -135,7 +148,7 @@ DESCRIBED = replace(DECIDED, kind=Kind.DESCRIBED)
 
 def test_an_invalid_pair_is_described_without_better_or_worse() -> None:
     of, invalid = (1.0, 2.0), replace(DECIDED, kind=Kind.INVALID)
-    row = TableRow(*TIMED, of, of, of, MEASURED, (None, 2.0))
+    row = of_cells(*TIMED, of, (None, 2.0))
     assert [effect(row, 1, 0, each) for each in (DECIDED, DESCRIBED, invalid)] == ["worse", "", ""]
 
 
@@ -199,7 +212,7 @@ def test_a_side_that_always_failed_has_no_changes(
 
 def test_what_is_judged_is_not_called_worse_where_the_verdict_cannot_tell() -> None:
     of, change = (1.0, 2.0), Interval(1.0, 0.5, 1.5, 0.95)
-    row = TableRow("steps", STEADY, "s", of, of, of, MEASURED, (None, 2.0), changes=(None, change))
+    row = of_cells("steps", STEADY, "s", of, (None, 2.0), (None, change))
     unsure = replace(DECIDED, kind=Kind.CANT_TELL)
     assert (effect(row, 1, 0, unsure), effect(replace(row, name="x"), 1, 0, unsure)) == (
         "",
@@ -242,7 +255,7 @@ def test_better_and_worse_are_said_beyond_the_margin_of_what_has_a_better(
 ) -> None:
     values, ratios = (1.0, ratio), (None, ratio)
     changes = () if ends is None else (None, Interval(0.0, *ends, 0.95))
-    row = TableRow(*quantity, values, values, values, MEASURED, ratios, changes=changes)
+    row = of_cells(*quantity, values, ratios, changes)
     assert (effect(row, 0, 0, DECIDED), effect(row, 1, 0, DECIDED)) == ("", said)
 
 
@@ -320,6 +333,6 @@ def test_the_paired_change_of_a_share_is_a_factor() -> None:
     # As points of the median 1.5 would be 120: no share rises so far.
     of = (0.8, 0.97)
     changes = (None, Interval(1.5, 0.05, 5.8, 0.95))
-    share = TableRow("mean", "use", "1", of, of, of, MEASURED, (None, 0.97 / 0.8), changes=changes)
+    share = of_cells("mean", "use", "1", of, (None, 0.97 / 0.8), changes)
     table = quantity_table([share], ["a", "b"], 0, brief=True)
     assert table.rows[0][2] == "97 %\t×2.500\n(1.050 to 6.800)"

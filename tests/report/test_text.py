@@ -11,6 +11,7 @@ import pytest
 from gpuwatch.analysis.results import Cell, Difference, Kind, StudyResult, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.study.table import table_of
+from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import Problem
 from gpuwatch.report.document.blocks import Change, Document, Intervals
 from gpuwatch.report.document.study import verdict_first
@@ -259,17 +260,19 @@ def test_a_bound_says_its_direction_and_a_part_of_the_runs_how_many(result: Stud
     row = next(row for row in question.table if row.name == "step time, median")
     bounded = replace(
         row,
-        bounds=("at least", "at most", None),
+        methods=(Method.BOUND, Method.MEASURED, Method.MEASURED),
         known=(7, 7, 2),
         runs=(7, 7, 7),
         lows=(None, None, None),
         ratios=(None, None, None),
     )
-    text = terminal(replace(result, questions=(replace(question, table=(bounded,)),)))
-    lines = section(text, "what was measured").split("\n")
-    at = next(n for n, line in enumerate(lines) if "step time" in line)
-    assert "≥502 ms" in lines[at] and "≤503 ms" in lines[at]
-    assert lines[at + 1].split() == ["2", "of", "7", "runs"]
+    for at_most, sign in ((False, "≥"), (True, "≤")):
+        table = (replace(bounded, at_most=at_most),)
+        text = terminal(replace(result, questions=(replace(question, table=table),)))
+        lines = section(text, "what was measured").split("\n")
+        at = next(n for n, line in enumerate(lines) if "step time" in line)
+        assert f"{sign}502 ms" in lines[at] and "≥503" not in lines[at]
+        assert lines[at + 1].split() == ["2", "of", "7", "runs"]
 
 
 def test_the_changes_of_the_table_say_what_they_are(result: StudyResult) -> None:

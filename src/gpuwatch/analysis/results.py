@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
 
+from gpuwatch.analysis.hardware.ceilings import Ceiling
 from gpuwatch.analysis.hardware.kernels import KernelRow
 from gpuwatch.analysis.samples.steady_state import Steady
 from gpuwatch.analysis.statistics.intervals import Interval
@@ -260,32 +261,45 @@ class Contrast:
         return f"differs by design: {'; '.join(self.by_design)}" if self.by_design else None
 
 
-@dataclass(frozen=True)
-class TableRow:
-    """One quantity of every cell of a question: geometric mean (trimmed as the estimate is; the
-    median where a run's value is not above zero) and range over the judged runs.
+OF_THE_RUN = ("elapsed", "CPU time, user", "CPU time, system", "evaluations")
+"""Times that have no ratio where the runs have other numbers of steps, as all totals."""
+AT_MOST, AT_LEAST = "at most", "at least"
+_TRAFFIC = frozenset({"work per step", "profile, all of it", "efficiency", "over the window"})
+"""Groups of rows whose bytes are traffic, not memory use."""
 
-    Each tuple has one entry per cell.
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One quantity of every session, in the sessions' order, or of every cell of a question.
+
+    Of a cell it is the geometric mean (trimmed as the estimate is; the median where a run's value
+    is not above zero) and the range over the judged runs.
     """
 
     group: str
     name: str
     unit: str
     values: tuple[float | None, ...]
-    lows: tuple[float | None, ...]
-    highs: tuple[float | None, ...]
     methods: tuple[Method, ...]
-    ratios: tuple[float | None, ...]
-    """Each value over the baseline's; ``None`` where the two are not comparable or a bound."""
-    is_traffic: bool = False
+    """Of a cell the least certain of its runs."""
+    ratios: tuple[float | None, ...] = ()
+    """Each value over the baseline's; ``None`` where either is unknown or an upper bound, the
+    baseline's is 0 (infinite of a share, whose change has points), a run failed, the windows differ
+    in kind, the shares are of different ceilings, totals of different numbers of steps, or the
+    difference is within the errors."""
+    ceilings: tuple[Ceiling | None, ...] = ()
+    """For a row of shares, the ceiling of each."""
     at_most: bool = False
-    """Every known value is an upper bound."""
-    bounds: tuple[str | None, ...] = ()
-    """``at most`` or ``at least`` where the value of any run is a bound."""
+    """Whether its bounds are upper ones."""
+    errors: tuple[float | None, ...] = ()
+    """Largest relative errors of the values, where any is known."""
+    lows: tuple[float | None, ...] = ()
+    """Of cells: the lowest value of a run, and in ``highs`` the highest."""
+    highs: tuple[float | None, ...] = ()
     known: tuple[int, ...] = ()
-    """Number of runs behind each value."""
+    """Of cells: number of runs behind each value."""
     runs: tuple[int, ...] = ()
-    """Number of runs that could have the quantity."""
+    """Of cells: number of runs that could have the quantity."""
     changes: tuple[Interval | None, ...] = ()
     """Mean change against the baseline within the blocks; ``None`` without three pairs, where the
     pairs all have the same ratio, or where the ratio is ``None``."""
@@ -293,12 +307,32 @@ class TableRow:
     """The ratio of the values, where a change without the effect of the order is another one by
     more than the margin."""
 
+    @property
+    def of_cells(self) -> bool:
+        return bool(self.lows)
+
+    @property
+    def is_traffic(self) -> bool:
+        """Whether the values are bytes read or written, shown in powers of ten like their rates."""
+        return self.unit == "By" and self.group in _TRAFFIC
+
+    @property
+    def is_total(self) -> bool:
+        """Whether the values are of all steps together."""
+        return self.name in OF_THE_RUN or self.group == "over the window"
+
     def bound(self, at: int) -> str | None:
         """``at most`` or ``at least`` if a value is a bound."""
-        return self.bounds[at] if self.bounds else None
+        if self.methods[at] is not Method.BOUND:
+            return None
+        return AT_MOST if self.at_most else AT_LEAST
+
+    def error(self, one: int, other: int) -> float:
+        """By how much two values may differ by their errors alone, relative."""
+        return sum(self.errors[each] or 0.0 for each in (one, other)) if self.errors else 0.0
 
     def change(self, at: int) -> Interval | None:
-        """The mean change within the blocks."""
+        """The mean change within the blocks, which single runs have not."""
         return self.changes[at] if self.changes else None
 
 
@@ -316,7 +350,7 @@ class Question:
     cells: tuple[Cell, ...]
     contrasts: tuple[Contrast, ...]
     """Every other cell against the baseline."""
-    table: tuple[TableRow, ...]
+    table: tuple[ComparisonRow, ...]
     notes: tuple[str, ...] = ()
 
     @property

@@ -18,7 +18,7 @@ from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.analysis.ranks.ranks import Ranks
 from gpuwatch.analysis.ranks.stragglers import Excess
 from gpuwatch.analysis.ranks.wording import sentences
-from gpuwatch.analysis.results import Cell, StudyResult
+from gpuwatch.analysis.results import AT_MOST, Cell, ComparisonRow, StudyResult
 from gpuwatch.analysis.summary.generation import Generation
 from gpuwatch.analysis.summary.load import disturbances
 from gpuwatch.analysis.summary.summary import Summary
@@ -336,6 +336,8 @@ def _plain(value: JSON) -> JSON:
         return value.value
     if isinstance(value, float):
         return value if isfinite(value) else None
+    if isinstance(value, ComparisonRow):
+        return _plain(_row(value))
     if is_dataclass(value):
         return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):
@@ -343,6 +345,18 @@ def _plain(value: JSON) -> JSON:
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]
     return value
+
+
+def _row(row: ComparisonRow) -> dict[str, JSON]:
+    bounds = [row.bound(at) for at in range(len(row.values))]
+    known = {b for b, value in zip(bounds, row.values, strict=True) if value is not None}
+    return {
+        **_those(row, "group", "name", "unit", "values", "lows", "highs", "methods", "ratios"),
+        **_those(row, "is_traffic"),
+        "at_most": known == {AT_MOST},
+        "bounds": bounds,
+        **_those(row, "known", "runs", "changes", "measured"),
+    }
 
 
 def _those(of: object, *names: str) -> dict[str, JSON]:

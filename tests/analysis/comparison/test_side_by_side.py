@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.comparison.comparison_row import ComparisonRow, with_ratios
+from gpuwatch.analysis.comparison.comparison_row import with_ratios
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings
 from gpuwatch.analysis.hardware.efficiency import Efficiency
+from gpuwatch.analysis.results import ComparisonRow
 from gpuwatch.analysis.summary.missing import missing
 from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.metrics import CATALOGUE, Method

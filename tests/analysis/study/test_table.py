@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.results import TableRow
+from gpuwatch.analysis.results import ComparisonRow
 from gpuwatch.analysis.statistics.intervals import interval
 from gpuwatch.analysis.study.read import read_study
 from gpuwatch.core.metrics import Method
@@ -26,7 +26,7 @@ def with_real(options: dict[int, dict[str, object]] | None = None) -> dict[int, 
     return {at: {"real": seconds, **given.get(at, {})} for at, seconds in REAL.items()}
 
 
-def table(folder: Path, options: dict[int, dict[str, object]]) -> dict[str, TableRow]:
+def table(folder: Path, options: dict[int, dict[str, object]]) -> dict[str, ComparisonRow]:
     recorded(folder, [PAIR], EFFECTS, options=options)
     (found,) = read_study(folder).questions
     return {f"{row.group}: {row.name}": row for row in found.table}
@@ -60,7 +60,7 @@ def test_seconds_that_are_at_least_so_much_make_a_bound_without_a_ratio(tmp_path
     part = {"user_seconds": 3.0}
     options = {at: {"result": {**part, "cpu_is_bound": at == 4}} for at in range(1, 13)}
     user = table(tmp_path, options)["start-up and time: CPU time, user"]
-    assert user.bounds == (None, "at least") and not user.at_most
+    assert (user.bound(0), user.bound(1)) == (None, "at least")
     assert user.methods == (Method.MEASURED, Method.BOUND)
     assert (user.lows[1], user.highs[1]) == (3.0, None)
     assert user.ratios == (1.0, None)
@@ -73,7 +73,7 @@ def test_a_median_with_a_figure_that_is_at_most_so_much_is_at_most_so_much(
     still = {("cpu", "process.cpu.time"): 0.0}
     options = {at: {"counters": still if at == 3 else grows} for at in range(1, 13)}
     used = table(tmp_path, options)["over the window: process.cpu.time"]
-    assert used.bounds == ("at most", None) and not used.at_most
+    assert (used.bound(0), used.bound(1)) == ("at most", None)
     assert used.methods == (Method.BOUND, Method.MEASURED)
     assert used.lows[0] is None and used.highs[0] == pytest.approx(5.0, rel=0.05)
     assert used.ratios == (None, None)

@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, PEAK, SHEET, Ceiling
+from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, PEAK, SHEET
 from gpuwatch.analysis.hardware.ceilings import KINDS as CEILINGS
 from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
 from gpuwatch.analysis.hardware.kernels import times_of
 from gpuwatch.analysis.hardware.mfu import HFU, MFU, MFU_AT_MAXIMUM_CLOCK
 from gpuwatch.analysis.hardware.points import KINDS
 from gpuwatch.analysis.measured_value import MeasuredValue
+from gpuwatch.analysis.results import ComparisonRow
 from gpuwatch.analysis.summary.identity import baseline, sound
 from gpuwatch.analysis.summary.identity import training as settings_of
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.analysis.summary.training import NAMES, unit_of
 from gpuwatch.core import units
-from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import number
 
@@ -29,60 +29,11 @@ STEADY = "step time, typical"
 """Name of the row of the typical step, the primary metric."""
 ALL_STEPS = "step time, steady mean"
 """Name of the row of what users pay: slow steps, and what happens between steps, included."""
-OF_THE_RUN = ("elapsed", "CPU time, user", "CPU time, system", "evaluations")
-"""Times that have no ratio where the runs have other numbers of steps, as all totals."""
 _AS_LONG = 0.05
-"""Difference of the numbers of steps up to which they do: the hook times a step more or less."""
-AT_MOST, AT_LEAST = "at most", "at least"
+"""Difference of the numbers of steps up to which totals have a ratio: the hook times one more or
+less."""
 DEGREES = "Cel"
 """A unit whose zero is a convention: values have a difference, and no ratio."""
-_TRAFFIC = frozenset({"work per step", "profile, all of it", "efficiency", "over the window"})
-"""Groups of rows whose bytes are traffic, not memory use."""
-
-
-@dataclass(frozen=True)
-class ComparisonRow:
-    """One quantity of every session, in the sessions' order."""
-
-    group: str
-    name: str
-    unit: str
-    values: tuple[float | None, ...]
-    methods: tuple[Method, ...]
-    ratios: tuple[float | None, ...] = ()
-    """Each value over the baseline's; ``None`` where either is unknown or an upper bound, the
-    baseline's is 0 (infinite of a share, whose change has points), a run failed, the windows differ
-    in kind, the shares are of different ceilings, totals of different numbers of steps, or the
-    difference is within the errors."""
-    ceilings: tuple[Ceiling | None, ...] = ()
-    """For a row of shares, the ceiling of each."""
-    at_most: bool = False
-    """Whether its bounds are upper ones."""
-    errors: tuple[float | None, ...] = ()
-    """Largest relative errors of the values, where any is known."""
-
-    @property
-    def is_traffic(self) -> bool:
-        """Whether the values are bytes read or written, shown in powers of ten like their rates."""
-        return self.unit == "By" and self.group in _TRAFFIC
-
-    @property
-    def is_total(self) -> bool:
-        """Whether the values are of all steps together."""
-        return self.name in OF_THE_RUN or self.group == "over the window"
-
-    def bound(self, at: int) -> str | None:
-        """``at most`` or ``at least`` if a value is a bound."""
-        if self.methods[at] is not Method.BOUND:
-            return None
-        return AT_MOST if self.at_most else AT_LEAST
-
-    def error(self, one: int, other: int) -> float:
-        """By how much two values may differ by their errors alone, relative."""
-        return sum(self.errors[each] or 0.0 for each in (one, other)) if self.errors else 0.0
-
-    def change(self, at: int) -> None:
-        """None: single runs have no blocks."""
 
 
 def row_of(

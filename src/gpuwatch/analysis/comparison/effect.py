@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from gpuwatch.analysis.comparison.comparison_row import (
     ALL_STEPS,
-    OF_THE_RUN,
     PAID,
     STEADY,
-    ComparisonRow,
 )
-from gpuwatch.analysis.results import Kind, TableRow, Verdict
+from gpuwatch.analysis.results import OF_THE_RUN, ComparisonRow, Kind, Verdict
 from gpuwatch.analysis.statistics.intervals import lower_end
 
 BETTER, WORSE = "better", "worse"
@@ -25,7 +23,7 @@ _MORE_OF = ("MFU", "FLOP/s, % of")
 _JUDGED = {STEADY, ALL_STEPS, PAID, "step time, median", "step time, mean"}
 
 
-def effect(row: TableRow, at: int, baseline: int, verdict: Verdict) -> str:
+def effect(row: ComparisonRow, at: int, baseline: int, verdict: Verdict) -> str:
     """``better`` or ``worse`` if the value of ``at`` is so by more than the margin.
 
     Empty where the runs do not show it, the two are not comparable, or it is not known which is
@@ -55,9 +53,9 @@ def effect(row: TableRow, at: int, baseline: int, verdict: Verdict) -> str:
     return ""
 
 
-def shows(row: ComparisonRow | TableRow, at: int, baseline: int) -> bool:
+def shows(row: ComparisonRow, at: int, baseline: int) -> bool:
     """Whether the runs show a difference; single ones cannot contradict it."""
-    if isinstance(row, ComparisonRow):
+    if not row.of_cells:
         return True
     change = row.change(at)
     if change is not None:

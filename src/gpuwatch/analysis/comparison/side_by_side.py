@@ -26,11 +26,10 @@ from gpuwatch.analysis.comparison.comparison_row import (
     training_rows,
     with_ratios,
 )
-from gpuwatch.analysis.comparison.comparison_row import ComparisonRow as ComparisonRow
 from gpuwatch.analysis.comparison.notes import session_notes
 from gpuwatch.analysis.hardware.energy import COUNTER
 from gpuwatch.analysis.hardware.kernels import MOST, KernelRow, differing_kernels
-from gpuwatch.analysis.results import Difference, Question
+from gpuwatch.analysis.results import ComparisonRow, Difference, Question, Run
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.identity import baseline
 from gpuwatch.analysis.summary.identity import headings as headings
@@ -245,29 +244,12 @@ def differences(sessions: Sequence[Summary]) -> tuple[Difference, ...]:
     return tuple(differing)
 
 
-def with_judged(
-    compared: Comparison, questions: Sequence[Question], bases: Mapping[int, int]
-) -> Comparison:
-    """``compared`` with ratios to ``bases``, and the rows of the values that verdicts judge.
-
-    These are the steady step time, the time per step over all steady steps, and the throughput by
-    the latter, in place of that over all timed steps where no run has this alone, and each is
-    steady for half of its steps or more.
-
-    Args:
-        bases: index of each session with a ratio, and that of its baseline.
-    """
-    sessions = compared.sessions
-    runs = {
-        run.session.path: run
-        for question in questions
-        if question.metric == STEP_TIME and question.contrasts
-        for cell in question.cells
-        for run in cell.runs
-    }
-    steady = {path: run.value for path, run in runs.items()}
-    totals = {path: run.total for path, run in runs.items()}
-    judged = [
+def judged_rows(sessions: Sequence[Summary], runs: Sequence[Run]) -> list[ComparisonRow]:
+    """The rows of the values that verdicts judge: the steady step time, the time per step over all
+    steady steps, and the throughput by the latter."""
+    steady = {run.session.path: run.value for run in runs}
+    totals = {run.session.path: run.total for run in runs}
+    return [
         row_of("steps", STEADY, "s", sessions, lambda session: steady.get(session.path)),
         row_of("steps", ALL_STEPS, "s", sessions, lambda session: totals.get(session.path)),
         row_of(
@@ -275,11 +257,32 @@ def with_judged(
             *(lambda session: paid(session, totals.get(session.path)), Method.COUNTED),
         ),
     ]
+
+
+def with_judged(
+    compared: Comparison, questions: Sequence[Question], bases: Mapping[int, int]
+) -> Comparison:
+    """``compared`` with ratios to ``bases``, and the :func:`judged_rows`: that of the throughput in
+    place of that over all timed steps where no run has this alone, and each is steady for half of
+    its steps or more.
+
+    Args:
+        bases: index of each session with a ratio, and that of its baseline.
+    """
+    sessions = compared.sessions
+    runs = [
+        run
+        for question in questions
+        if question.metric == STEP_TIME and question.contrasts
+        for cell in question.cells
+        for run in cell.runs
+    ]
+    judged = judged_rows(sessions, runs)
     judged = [row for row in judged if any(value is not None for value in row.values)]
     first = next((at for at, row in enumerate(compared.rows) if row.group == "steps"), 0)
     rows = [*compared.rows[:first], *judged, *compared.rows[first:]]
     rate = next((row for row in judged if row.name == PAID), None)
-    if rate is not None and not any(run.steady.small for run in runs.values()):
+    if rate is not None and not any(run.steady.small for run in runs):
         rows = [row for row in rows if row.name != THROUGHPUT or tells_more(row, rate)]
 
     def against(row: ComparisonRow) -> ComparisonRow:

@@ -13,22 +13,15 @@ from dataclasses import replace
 
 from gpuwatch.analysis.comparison.cells import STEP_TIME, WHOLE_RUN, ended_as_asked, valued
 from gpuwatch.analysis.comparison.comparison_row import (
-    ALL_STEPS,
-    AT_LEAST,
-    AT_MOST,
-    PAID,
-    STEADY,
     THROUGHPUT,
-    ComparisonRow,
     ceiling_notes,
     clear_ratio,
     energy_notes,
-    paid,
     ratio,
 )
-from gpuwatch.analysis.comparison.side_by_side import compare
+from gpuwatch.analysis.comparison.side_by_side import compare, judged_rows
 from gpuwatch.analysis.comparison.wording import inverse
-from gpuwatch.analysis.results import Cell, Contrast, Kind, Run, TableRow, Verdict
+from gpuwatch.analysis.results import Cell, ComparisonRow, Contrast, Kind, Run, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval, interval, middle
 from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.summary import Summary
@@ -45,7 +38,7 @@ _WEAKEST = (Method.UNAVAILABLE, Method.BOUND, Method.COUNTED, Method.MEASURED)
 
 def table_of(
     cells: Sequence[Cell], contrasts: Sequence[Contrast], metric: str, *, paired: bool
-) -> tuple[tuple[TableRow, ...], list[str]]:
+) -> tuple[tuple[ComparisonRow, ...], list[str]]:
     """The rows, and notes on missing ratios.
 
     Values are from the judged runs with a primary metric; without such runs, from those that did
@@ -75,9 +68,12 @@ def table_of(
     if has_primary:
         first = next((at for at, row in enumerate(made) if row.group == "steps"), len(made))
         totals = {at: of.total for at, of in judged.items() if of.total is not None}
-        all_steps = _primary(ALL_STEPS, cells, against, totals, lambda run: run.total)
-        steady = _primary(STEADY, cells, against, judged, lambda run: run.value)
-        throughput = _paid(cells, all_steps)
+        steady, all_steps, throughput = (
+            _row(row, sessions, of_cell, against, paired=False, judged=True)
+            for row in judged_rows(sessions, [run for of in runs for run in of])
+        )
+        steady, all_steps = _judged(steady, judged), _judged(all_steps, totals)
+        throughput = _paid(throughput, all_steps)
         if any(value is not None for value in throughput.values):
             made = [throughput if row.name == THROUGHPUT else row for row in made]
         made[first:first] = [steady, all_steps]
@@ -102,8 +98,7 @@ class _Value:
     at: int
     """The run's index among all sessions."""
     value: float
-    method: Method = Method.MEASURED
-    bound: str | None = None
+    method: Method
 
 
 def _row(
@@ -113,10 +108,12 @@ def _row(
     against: Mapping[int, int],
     *,
     paired: bool,
-) -> TableRow:
+    judged: bool = False,
+) -> ComparisonRow:
+    """``judged``: the verdicts are about it, so that their runs are comparable."""
     cells_values = [
         [
-            _Value(run, at, value, row.methods[at], row.bound(at))
+            _Value(run, at, value, row.methods[at])
             for at, run in runs
             if (value := row.values[at]) is not None
         ]
@@ -124,49 +121,34 @@ def _row(
     ]
 
     def over(first: _Value, second: _Value) -> float | None:
-        if not (ended_as_asked(first.run.session) and ended_as_asked(second.run.session)):
+        ended = ended_as_asked(first.run.session) and ended_as_asked(second.run.session)
+        if not (judged or ended):
             return None
         # The scatter of several pairs has the errors of their values in it.
         return (ratio if paired else clear_ratio)(row, sessions, first.at, second.at)
 
-    return _made(
-        (row.group, row.name, row.unit),
-        cells_values,
-        [len(runs) for runs in of_cell],
-        against,
-        over,
-        tuple(
+    means = tuple(map(_mean, cells_values))
+    return ComparisonRow(
+        *(row.group, row.name, row.unit, means),
+        methods=tuple(
+            Method.UNAVAILABLE if mean is None else min((e.method for e in of), key=_WEAKEST.index)
+            for of, mean in zip(cells_values, means, strict=True)
+        ),
+        ratios=_ratios(cells_values, against, over),
+        at_most=row.at_most,
+        # An upper bound leaves the lowest value unknown, a lower bound the highest.
+        lows=tuple(_end(of, min, known=not (row.at_most and _bounded(of))) for of in cells_values),
+        highs=tuple(_end(of, max, known=row.at_most or not _bounded(of)) for of in cells_values),
+        known=tuple(map(len, cells_values)),
+        runs=tuple(map(len, of_cell)),
+        changes=tuple(
             _change(cells_values[against[at]], of, over) if paired and at in against else None
             for at, of in enumerate(cells_values)
         ),
-        is_traffic=row.is_traffic,
     )
 
 
-def _primary(
-    name: str,
-    cells: Sequence[Cell],
-    against: Mapping[int, int],
-    verdicts: Mapping[int, Verdict],
-    value: Callable[[Run], float | None],
-) -> TableRow:
-    """The row of a step time that the verdicts are about."""
-    cells_values = [
-        [_Value(run, 0, known) for run in valued(cell) if (known := value(run)) is not None]
-        for cell in cells
-    ]
-    runs = [len(_shown(cell)) for cell in cells]
-    row = _made(
-        ("steps", name, "s"),
-        cells_values,
-        runs,
-        against,
-        lambda one, other: other.value / one.value,
-    )
-    return _judged(row, verdicts)
-
-
-def _judged(row: TableRow, verdicts: Mapping[int, Verdict]) -> TableRow:
+def _judged(row: ComparisonRow, verdicts: Mapping[int, Verdict]) -> ComparisonRow:
     """The row of a value that the verdicts are about, with their changes, and estimates as
     ratios."""
     changes = {at: of.change for at, of in verdicts.items() if of.paired}
@@ -189,80 +171,32 @@ def _judged(row: TableRow, verdicts: Mapping[int, Verdict]) -> TableRow:
     )
 
 
-def _paid(cells: Sequence[Cell], all_steps: TableRow) -> TableRow:
-    """The row of the throughput: samples of a step over its steady mean time, which is judged, with
-    the inverse of its changes."""
-    values = [
-        [
-            _Value(run, 0, rate, Method.COUNTED)
-            for run in valued(cell)
-            if (rate := paid(run.session, run.total)) is not None
-        ]
-        for cell in cells
-    ]
-    changes = tuple(None if change is None else inverse(change) for change in all_steps.changes)
-    row = _made(("steps", PAID, "{sample}/s"), values, all_steps.runs, {}, lambda *_: None, changes)
+def _paid(row: ComparisonRow, all_steps: ComparisonRow) -> ComparisonRow:
+    """The row of the throughput by the steady mean time, which is judged, with the inverse of its
+    changes."""
     ratios, measured = (
         tuple(1 / ratio if ratio else None for ratio in of)
         for of in (all_steps.ratios, all_steps.measured)
     )
-    return replace(row, ratios=ratios, measured=measured)
+    changes = tuple(None if change is None else inverse(change) for change in all_steps.changes)
+    return replace(row, ratios=ratios, measured=measured, changes=changes)
 
 
 _Over = Callable[[_Value, _Value], float | None]
 """The second value over the first; ``None`` where they are not comparable."""
 
 
-def _made(
-    name: tuple[str, str, str],
-    cells_values: Sequence[Sequence[_Value]],
-    runs: Sequence[int],
-    against: Mapping[int, int],
-    over: _Over,
-    changes: tuple[Interval | None, ...] = (),
-    *,
-    is_traffic: bool = False,
-) -> TableRow:
-    """``name``: group, name and unit; ``runs``: runs of each cell, with or without a value."""
-    means = [_mean(of) for of in cells_values]
-    directions = [_directions(of) for of in cells_values]
-    bounds = tuple(next(iter(of)) if len(of) == 1 else None for of in directions)
-    known = [bound for of, bound in zip(cells_values, bounds, strict=True) if of]
-    return TableRow(
-        *name,
-        values=tuple(means),
-        # An upper bound leaves the lowest value unknown, a lower bound the highest.
-        lows=tuple(_end(of, min, AT_MOST) for of in cells_values),
-        highs=tuple(_end(of, max, AT_LEAST) for of in cells_values),
-        methods=tuple(
-            Method.UNAVAILABLE if mean is None else min((e.method for e in of), key=_WEAKEST.index)
-            for of, mean in zip(cells_values, means, strict=True)
-        ),
-        ratios=_ratios(cells_values, against, over),
-        is_traffic=is_traffic,
-        at_most=bool(known) and all(bound == AT_MOST for bound in known),
-        bounds=bounds,
-        known=tuple(map(len, cells_values)),
-        runs=tuple(runs),
-        changes=changes,
-    )
+def _end(values: Sequence[_Value], end: Callable[..., float], *, known: bool) -> float | None:
+    return end(each.value for each in values) if values and known else None
 
 
-def _end(values: Sequence[_Value], end: Callable[..., float], unless: str) -> float | None:
-    """The lowest or highest of the values, ``unless`` one is such a bound."""
-    known = values and unless not in _directions(values)
-    return end(each.value for each in values) if known else None
-
-
-def _directions(values: Sequence[_Value]) -> set[str]:
-    return {each.bound for each in values if each.bound is not None}
+def _bounded(values: Sequence[_Value]) -> bool:
+    return any(each.method is Method.BOUND for each in values)
 
 
 def _mean(values: Sequence[_Value]) -> float | None:
-    """See :class:`TableRow`; ``None`` without values, or with both upper and lower bounds."""
-    if not values or len(_directions(values)) > 1:
-        return None
-    return middle([each.value for each in values])
+    """See :class:`ComparisonRow`; ``None`` without values."""
+    return middle([each.value for each in values]) if values else None
 
 
 def _ratios(
@@ -273,7 +207,7 @@ def _ratios(
         _ratio(cells_values[against[at]], of, over)
         if at in against
         else 1.0
-        if at in bases and not _directions(of) and _mean(of)
+        if at in bases and not _bounded(of) and _mean(of)
         else None
         for at, of in enumerate(cells_values)
     )
@@ -285,7 +219,7 @@ def _ratio(baseline: Sequence[_Value], other: Sequence[_Value], over: _Over) -> 
     pairs = [(one, two) for one in baseline for two in other[:1]]
     pairs += [(one, two) for one in baseline[:1] for two in other[1:]]
     base, value = _mean(baseline), _mean(other)
-    if base is None or value is None or _directions([*baseline, *other]):
+    if base is None or value is None or _bounded([*baseline, *other]):
         return None
     if any(over(*pair) is None for pair in pairs):
         return None
@@ -294,7 +228,7 @@ def _ratio(baseline: Sequence[_Value], other: Sequence[_Value], over: _Over) -> 
 
 def _change(baseline: Sequence[_Value], other: Sequence[_Value], over: _Over) -> Interval | None:
     """The mean change within the blocks that have both values."""
-    if _directions([*baseline, *other]):
+    if _bounded([*baseline, *other]):
         return None
     first = {each.run.block: each for each in baseline}
     ratios = [over(first[each.run.block], each) for each in other if each.run.block in first]

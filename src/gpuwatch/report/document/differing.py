@@ -11,14 +11,13 @@ from gpuwatch.analysis.comparison.comparison_row import (
     PAID,
     STEADY,
     THROUGHPUT,
-    ComparisonRow,
     as_long,
 )
 from gpuwatch.analysis.comparison.effect import shows
 from gpuwatch.analysis.comparison.same_work import RATES
 from gpuwatch.analysis.comparison.side_by_side import Comparison
 from gpuwatch.analysis.hardware.energy import COUNTER
-from gpuwatch.analysis.results import Question, TableRow, Verdict
+from gpuwatch.analysis.results import ComparisonRow, Question, Verdict
 from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.core import units
 from gpuwatch.report.document import quantities
@@ -31,7 +30,6 @@ _MAXIMUM = "maximum"
 _SINGLE = "single runs: how much they vary is not known"
 _WAYS = {True: "with an interval that excludes zero", False: "with runs that do not overlap"}
 """How repeated runs show a change, with and without blocks."""
-_Row = ComparisonRow | TableRow
 _RATES = (PAID, THROUGHPUT)
 _MOST = 12
 """Most quantities; of more, the number is told."""
@@ -58,7 +56,7 @@ def of_sessions(
     return _differing(rows, compared.baseline, names, told, None, places=places, above=above)
 
 
-def _reads(row: _Row) -> tuple[str, ...]:
+def _reads(row: ComparisonRow) -> tuple[str, ...]:
     """What makes a row another one: of memory its values, as that of the only process reads as that
     of its GPU, else its name."""
     if row.unit == "By":
@@ -81,14 +79,14 @@ def of_question(question: Question) -> Section:
 
 
 def _differing(
-    rows: Sequence[_Row],
+    rows: Sequence[ComparisonRow],
     baseline: int | None,
     labels: Sequence[str],
     told: str,
     verdicts: Mapping[int, Verdict] | None,
     *,
     places: Collection[int],
-    above: Sequence[_Row] = (),
+    above: Sequence[ComparisonRow] = (),
 ) -> Section:
     """``places``: the columns that are compared; ``verdicts``: theirs, of repeated runs."""
     others = [at for at in places if at != baseline]
@@ -105,7 +103,7 @@ def _differing(
     found = [row for row in found if row.group != _MAXIMUM or row.name not in means]
     if any(row.name == "energy per step" for row in found):
         found = [row for row in found if row.name != COUNTER]  # the same, of all steps
-    once: dict[tuple[object, ...], _Row] = {}
+    once: dict[tuple[object, ...], ComparisonRow] = {}
     for row in found:
         once.setdefault((*_reads(row), *map(row.change, places)), row)
     found = list(once.values())
@@ -147,18 +145,18 @@ def rates(question: Question) -> Section:
     return Section("", (table,) if rows else ())
 
 
-def _rates(rows: Sequence[_Row], verdicts: Iterable[Verdict]) -> list[_Row]:
+def _rates(rows: Sequence[ComparisonRow], verdicts: Iterable[Verdict]) -> list[ComparisonRow]:
     unlike = any(each.endswith(f"({RATES})") for verdict in verdicts for each in verdict.reasons)
     return [row for row in rows if unlike and row.name in _RATES]
 
 
-def _size(row: _Row, baseline: int, places: Collection[int]) -> float:
+def _size(row: ComparisonRow, baseline: int, places: Collection[int]) -> float:
     """The logarithm of the factor between the baseline's value and the furthest that differs, 0 if
     none does."""
     return max((_apart(row, at, baseline) for at in places), default=0.0)
 
 
-def _apart(row: _Row, at: int, baseline: int) -> float:
+def _apart(row: ComparisonRow, at: int, baseline: int) -> float:
     value, base = row.values[at], row.values[baseline]
     if value is None or base is None or not shows(row, at, baseline):
         return 0.0
@@ -166,7 +164,7 @@ def _apart(row: _Row, at: int, baseline: int) -> float:
         return 0.0  # within the error of energy
     if row.unit == "{step}" or value == base or row.bound(at) or row.bound(baseline):
         return 0.0  # how many steps were timed says nothing of how fast they were
-    if isinstance(row, ComparisonRow) and row.is_total and row.ratios[at] is None and base:
+    if not row.of_cells and row.is_total and row.ratios[at] is None and base:
         return 0.0  # the longer run has more
     if row.unit == "1":
         of = max(value, _LEAST) / max(base, _LEAST)

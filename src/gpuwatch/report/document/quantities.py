@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gpuwatch.analysis.comparison.comparison_row import DEGREES, STEADY, THROUGHPUT, ComparisonRow
+from gpuwatch.analysis.comparison.comparison_row import DEGREES, STEADY, THROUGHPUT
 from gpuwatch.analysis.comparison.effect import effect
 from gpuwatch.analysis.comparison.side_by_side import PEAK_MEMORY
 from gpuwatch.analysis.comparison.wording import change_text, per_cent, signed
 from gpuwatch.analysis.hardware.mfu import MFU
-from gpuwatch.analysis.results import Cell, Question, Run, StudyResult, TableRow, Verdict
+from gpuwatch.analysis.results import Cell, ComparisonRow, Question, Run, StudyResult, Verdict
 from gpuwatch.analysis.samples.steady_state import Steady
 from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.summary.summary import Summary
@@ -66,14 +66,14 @@ def cells(question: Question) -> Section:
     return Section("what was measured", (grid, *(Sentence("", each) for each in legend)))
 
 
-def badge_legend(rows: Sequence[ComparisonRow | TableRow]) -> str:
+def badge_legend(rows: Sequence[ComparisonRow]) -> str:
     """``(c) counted, all else measured``; empty where all is measured."""
     methods = {each for row in rows for each in _methods(row)}
     marks = [f"({mark}) {each}" for each, mark in BADGES.items() if each in methods]
     return f"{', '.join(marks)}, all else measured" if marks else ""
 
 
-def steps_of(rows: Sequence[ComparisonRow | TableRow]) -> str:
+def steps_of(rows: Sequence[ComparisonRow]) -> str:
     """Of which steps the figures are, where rows of the steady part stand beside others."""
     names = {row.name for row in rows}
     if STEADY not in names or names.isdisjoint((MFU, "gpuwatch.flop.rate")):
@@ -101,7 +101,7 @@ def _judged(question: Question) -> list[tuple[str, ...]]:
     return [("judged runs", *counts), ("their standard deviation", *spreads)]
 
 
-def change_legend(rows: Sequence[ComparisonRow | TableRow], baseline: int) -> list[str]:
+def change_legend(rows: Sequence[ComparisonRow], baseline: int) -> list[str]:
     """What the changes of ``rows`` are: with an interval, without one."""
     changes = [
         row.change(at) is not None
@@ -110,7 +110,7 @@ def change_legend(rows: Sequence[ComparisonRow | TableRow], baseline: int) -> li
         if at != baseline and ratio is not None
     ]
     shares = any(row.unit == "1" for row in rows)
-    moved = any(isinstance(row, TableRow) and any(row.measured) for row in rows)
+    moved = any(any(row.measured) for row in rows)
     having = f"values{' and what is as measured' * moved} keep it"
     told = []
     if True in changes:
@@ -235,7 +235,7 @@ def interval(of: Interval) -> str:
 
 
 def quantity_table(
-    rows: Sequence[ComparisonRow | TableRow],
+    rows: Sequence[ComparisonRow],
     labels: Sequence[str],
     baseline: int | None,
     *,
@@ -263,7 +263,7 @@ def quantity_table(
         cells: list[str] = []
         for at in range(len(labels)):
             change, word = row.change(at), ""
-            if verdicts is not None and baseline is not None and isinstance(row, TableRow):
+            if verdicts is not None and baseline is not None:
                 word = effect(row, at, baseline, verdicts[at]) if at in verdicts else ""
             cells.append(_cell(row, at, baseline, word, change, brief=brief))
             if word or (change and not change.low <= 0 <= change.high):
@@ -283,13 +283,13 @@ def quantity_table(
     return Table(head, tuple(made), tuple(kept), marks)
 
 
-def name_of(row: ComparisonRow | TableRow) -> str:
+def name_of(row: ComparisonRow) -> str:
     """The quantity as people call it."""
     name = clean(row.name)
     return label(name) if "." in name else name
 
 
-def _methods(row: ComparisonRow | TableRow) -> list[str]:
+def _methods(row: ComparisonRow) -> list[str]:
     methods = dict.fromkeys(each.value for each in row.methods)
     return [each for each in methods if each != Method.UNAVAILABLE.value]
 
@@ -307,7 +307,7 @@ def _against(ratio: float | None, value: float | None, unit: str, base: float | 
 
 
 def _cell(
-    row: ComparisonRow | TableRow,
+    row: ComparisonRow,
     at: int,
     baseline: int | None,
     word: str,
@@ -323,7 +323,7 @@ def _cell(
         return text
     base = None if baseline in (None, at) else row.values[baseline]
     # Of several sessions the baseline may be none of this one's.
-    alike = isinstance(row, TableRow) or len(row.values) == 2
+    alike = row.of_cells or len(row.values) == 2
     told = ends = ""
     if change is not None:
         told, ends = _change(change, row.unit)
@@ -331,26 +331,26 @@ def _cell(
         told = f"{round(value) - round(base):+d} °C"
     elif at != baseline:
         told = _against(row.ratios[at], value, row.unit, base if alike else None)
-    if isinstance(row, ComparisonRow) and alike and base and baseline is not None and not told:
+    if alike and base and baseline is not None and not told:
         error = row.error(baseline, at)
         within = error and abs(value / base - 1) <= error
         told = f"within ±{units.percent(error)}" if within else ""
     short = text.removesuffix(_IN_NAME.get(row.unit, "").replace(",", ""))
     beside = " ".join(filter(None, (told, word)))
-    if isinstance(row, ComparisonRow) and len(row.values) == 1 and any(row.errors):
+    if len(row.values) == 1 and any(row.errors):
         short += units.give_or_take(row.errors[at])
     lines = ["\t".join(filter(None, (units.bounded(short, row.bound(at)), beside)))]
-    if isinstance(row, TableRow) and not (brief and any(row.changes or ())):
+    if row.of_cells and not (brief and any(row.changes)):
         lines.append(breakable(_span(row, at, text)))
     lines.append(ends)
-    if isinstance(row, TableRow) and row.measured and row.measured[at]:
+    if row.measured and row.measured[at]:
         lines.append(f"as measured {_against(row.measured[at], value, row.unit)}")
-    if isinstance(row, TableRow) and row.known and 0 < row.known[at] < row.runs[at]:
+    if row.known and 0 < row.known[at] < row.runs[at]:
         lines.append(f"{row.known[at]} of {row.runs[at]} runs")
     return "\n".join(filter(None, lines))
 
 
-def _span(row: TableRow, at: int, value: str) -> str:
+def _span(row: ComparisonRow, at: int, value: str) -> str:
     """The range of the runs where it shows, without the value's unit: ``499 to 506``."""
     low, high = row.lows[at], row.highs[at]
     if low is None or high is None:

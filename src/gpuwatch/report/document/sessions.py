@@ -13,7 +13,6 @@ from gpuwatch.analysis.comparison.comparison_row import (
     STEP,
     THROUGHPUT,
     TRAINING,
-    ComparisonRow,
     name_of,
 )
 from gpuwatch.analysis.comparison.side_by_side import (
@@ -26,6 +25,7 @@ from gpuwatch.analysis.comparison.side_by_side import (
 )
 from gpuwatch.analysis.hardware.kernels import most_time
 from gpuwatch.analysis.hardware.mfu import MFU
+from gpuwatch.analysis.results import ComparisonRow
 from gpuwatch.analysis.samples.step_lines import far_mean, other_phase
 from gpuwatch.analysis.summary.identity import device_names, session_title, sound
 from gpuwatch.analysis.summary.load import partly_sampled, sampled
