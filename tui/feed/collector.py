@@ -543,7 +543,9 @@ def trouble(reader: SessionReader, meta: Mapping[str, Any], state: Status) -> Tr
     if state.state is State.LOST and (said := _said_by_recorder(reader.path)):
         return Trouble(said)
     if state.state.value in ("failed", "killed", "lost", "fetched in part"):
-        return Trouble(failure_of(meta, state, reason_of(reader, meta, state)) or state.text)
+        reason = reason_of(reader, meta, state)
+        passed_on = failure_of(meta, state, reason, printed=False)
+        return Trouble(failure_of(meta, state, reason) or state.text, passed_on=passed_on)
     return None
 
 

@@ -243,6 +243,8 @@ class Trouble:
 
     text: str
     hint: str | None = None
+    passed_on: str = ""
+    """What may leave the machine in place of ``text``, if that has words of the program."""
 
 
 @dataclass(frozen=True)

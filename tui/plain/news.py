@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.analysis.summary.failure import without_output
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import clock_time, milliseconds
@@ -21,6 +20,7 @@ IDLE_SECONDS = 600.0
 STALLED_SECONDS = 60.0
 """Shortest time without a step that is told."""
 _REFRESH_SECONDS = 2.0
+_LONGEST = 300
 _ALERTS = ("lost", "xid", "ecc")
 """Kinds of warnings that are told."""
 
@@ -96,7 +96,8 @@ def news(path: Path, now: Callable[[], float] = time.monotonic) -> Iterator[News
             last = snapshot
         assert last is not None
         failed = last.status.state not in (State.FINISHED, State.STOPPED)
-        end = News("over", without_output(end_lines(last)[0]), title_line(last), failed)
+        text = clean(end_lines(last, printed=False)[0], _LONGEST)
+        end = News("over", text, title_line(last), failed)
         following = next_run(path)
         if following is None:
             yield end

@@ -90,11 +90,12 @@ def warning_lines(alerts: Sequence[Alert], before: Sequence[Alert]) -> list[str]
     return [f"warning: {clean(alert.text)}" for alert in new]
 
 
-def end_lines(snapshot: Snapshot) -> list[str]:
-    """How a run ended, with its error and a hint."""
+def end_lines(snapshot: Snapshot, *, printed: bool = True) -> list[str]:
+    """How a run ended, with its error and a hint; not ``printed``: without words of the program."""
     over = "the recording" if snapshot.status.state is State.LOST else "the run"
     ended, trouble = clean(snapshot.status.text), snapshot.trouble
-    cause = ended if trouble is None else clean(trouble.text)
+    own = "" if trouble is None or printed else trouble.passed_on
+    cause = ended if trouble is None else clean(own or trouble.text)
     if snapshot.status.state in (State.FAILED, State.KILLED):
         ended = cause
     lines = [f"{over} is over after {clock_time(snapshot.seconds)}: {ended}"]

@@ -44,7 +44,7 @@ def _around(name: str, command: list[str]) -> tuple[list[str], list[str]]:
 
 
 _OUT_OF_MEMORY = re.compile(
-    r"(\w+ out of memory)\. Tried to allocate ([\d.]+ ?[KMGTP]?i?B)\b", re.IGNORECASE
+    r"(\b\w{2,5} out of memory)\. Tried to allocate ([\d.]+ ?[KMGTP]?i?B)\b", re.IGNORECASE
 )
 """As torch says it, for CUDA, HIP and XPU."""
 _CLASS_PATH = re.compile(r"^(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*:)")
@@ -57,12 +57,7 @@ _RAISED = re.compile(
     r"(?:[A-Za-z_][\w.]*\.\w+|\w*(?:Error|Exception|Interrupt|Exit|Warning)|[A-Z]+[a-z]\w*[A-Z]\w*)"
     r"(?:: .*|:?$)"
 )
-_OUTPUT = re.compile(
-    r"(exit code [^:]*(?:: (?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning)(?=:|$))?).*"
-    r"|(?<=: ).*?((?:\b(?:CUDA|HIP|XPU) )?[Oo]ut of memory"
-    r"(?: \(tried [\d.]+ ?\w+\)|, [a-z ]+ \(SIG\w+\))?).*"
-)
-"""What the program may have printed, behind what of it can be passed on."""
+_CLASS_ALONE = re.compile(r"[A-Z]\w{,60}(?:Error|Exception|Interrupt|Exit|Warning)(?=:|$)")
 _OF_AN_END = re.compile(
     r"CUDA kernel errors|For debugging consider|Compile with|Device-side assertions"
     r"|\[?[EFIW]\d{4} |wandb: |srun: |slurmstepd: |make\b.*: |.*Warning: "
@@ -140,18 +135,23 @@ def cause_in(lines: Sequence[str], times: Sequence[int] = ()) -> str:
     return after[-1] if late or len(after) > _MESSAGE_LINES else own[-1][1]
 
 
-def failure_of(meta: Mapping[str, JSON], status: Status, reason: str) -> str:
+def failure_of(
+    meta: Mapping[str, JSON], status: Status, reason: str, *, printed: bool = True
+) -> str:
     """:func:`in_few_words` of the run that ``meta`` is of, for its :func:`reason_of`."""
     out_of_memory = mapping(meta.get("result")).get("out_of_memory") is True
-    return in_few_words(status, reason, out_of_memory=out_of_memory)
+    return in_few_words(status, reason, out_of_memory=out_of_memory, printed=printed)
 
 
-def in_few_words(status: Status, reason: str, *, out_of_memory: bool = False) -> str:
+def in_few_words(
+    status: Status, reason: str, *, out_of_memory: bool = False, printed: bool = True
+) -> str:
     """Of a run that failed or was killed: ``CUDA out of memory (tried 20.00 GiB)``, ``exit code 1:
     ModuleNotFoundError: No module named 'x'``, ``segmentation fault (SIGSEGV)``; else empty.
 
-    ``reason`` is that of :func:`reason_of`; ``out_of_memory``: the
-    kernel ended it for want of memory.
+    ``reason`` is that of :func:`reason_of`; ``out_of_memory``: the kernel ended it for want of
+    memory. Not ``printed``: without what the program printed, but for the class of an exception or
+    that memory was short, as nobody knows what else stands there.
     """
     if status.state not in (State.FAILED, State.KILLED):
         return ""
@@ -165,15 +165,11 @@ def in_few_words(status: Status, reason: str, *, out_of_memory: bool = False) ->
         return first_sentence(status.text)
     cause = first_sentence(_CLASS_PATH.sub("", reason.strip()))
     if "out of memory" in cause.lower():
-        return _CLASS.sub("", cause)
+        return _CLASS.sub("", cause) if printed else "out of memory"
+    if not printed:
+        cause = found[0] if (found := _CLASS_ALONE.match(cause)) else ""
     ended = f"exit code {status.exit_code}{', out of memory' if out_of_memory else ''}"
     return f"{ended}: {cause}" if cause else ended
-
-
-def without_output(failure: str) -> str:
-    """``failure`` in a short line, with no more of what the program printed than the class of an
-    exception, or that memory was short: nobody knows what else stands there."""
-    return cut(_OUTPUT.sub(r"\1\2", failure), _LONGEST)
 
 
 def first_sentence(text: str) -> str:
