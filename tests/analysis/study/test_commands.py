@@ -326,6 +326,16 @@ def test_programs_of_two_names_are_compared_across_commands_alone(tmp_path: Path
     assert contrast.verdict.kind is Kind.SLOWER
 
 
+def test_what_several_alone_report_is_told_in_one_line(tmp_path: Path) -> None:
+    paths = saved(tmp_path, FAST, 0.5, run={"dtype": None})
+    for at, line in enumerate((SLOW, "python train.py --tf32"), 6):
+        paths += saved(tmp_path, line, 0.1 * at, run={"dtype": "bfloat16"})
+    notes = only(read_sessions(paths, across_commands=True)).notes
+    assert [each for each in notes if each.startswith("known of ")] == [
+        "known of train.py --fp32 and train.py --tf32 alone, not of train.py: data type (bfloat16)"
+    ]
+
+
 @pytest.mark.parametrize("across", [True, False])
 def test_a_workload_that_is_built_in_and_a_program_get_no_verdict(
     tmp_path: Path, across: bool

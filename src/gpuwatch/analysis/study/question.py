@@ -428,6 +428,22 @@ def _notes(
     for contrast in contrasts:
         cells = (sides[base].cell, sides[contrast.other].cell)
         notes += device_differences(*cells) if across_devices else []
-        notes += [text for text in remarks(*cells) if text not in contrast.verdict.reasons]
         notes += _place_left_in(contrast, cells[1].label, case.margin)
-    return list(dict.fromkeys(notes))
+    return list(dict.fromkeys([*notes, *_remarks(sides, base, contrasts)]))
+
+
+def _remarks(sides: Sequence[_Side], base: int, contrasts: Sequence[Contrast]) -> list[str]:
+    """What no verdict has as its reason, the same of several cells in one line."""
+    baseline = sides[base].cell
+    alike = grouped(
+        (remarks(baseline, replace(cell, label=""))[at], (at, cell))
+        for contrast in contrasts
+        for cell in [sides[contrast.other].cell]
+        for at, text in enumerate(remarks(baseline, cell))
+        if text not in contrast.verdict.reasons
+    )
+    return [
+        remarks(baseline, replace(of[0][1], label=" and ".join(cell.label for _, cell in of)))[at]
+        for of in alike.values()
+        for at in [of[0][0]]
+    ]
