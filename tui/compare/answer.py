@@ -8,10 +8,11 @@ from pathlib import Path
 
 from gpuwatch.analysis.explain.kernels import nearest_profiled
 from gpuwatch.analysis.results import Cell, StudyResult
+from gpuwatch.analysis.study.notes import one_by_one
 from gpuwatch.analysis.summary.identity import baseline
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.report.document.blocks import Document, Table
-from gpuwatch.report.document.study import columns, document, lettered, one_by_one, verdict_first
+from gpuwatch.report.document.study import columns, document, lettered, verdict_first
 from gpuwatch.report.text import Row, parts
 from gpuwatch.tui.compare.histories import Case, Group
 from gpuwatch.tui.compare.kernel_differences import Pair

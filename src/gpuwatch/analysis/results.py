@@ -8,7 +8,6 @@ of commands in one environment.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import Enum
 
 from gpuwatch.analysis.hardware.ceilings import Ceiling
@@ -453,5 +452,3 @@ class StudyResult:
     notes: tuple[str, ...]
     sessions: tuple[Summary, ...]
     """All sessions, in the plan's order."""
-    notices: tuple[str, ...] = field(default=())
-    """Repairs that were needed to open files."""

@@ -19,6 +19,7 @@ from gpuwatch.analysis.ranks.ranks import Ranks
 from gpuwatch.analysis.ranks.stragglers import Excess
 from gpuwatch.analysis.ranks.wording import sentences
 from gpuwatch.analysis.results import AT_MOST, Cell, ComparisonRow, StudyResult
+from gpuwatch.analysis.study.notes import notices
 from gpuwatch.analysis.summary.generation import Generation
 from gpuwatch.analysis.summary.load import disturbances
 from gpuwatch.analysis.summary.summary import Summary
@@ -292,7 +293,8 @@ def study(result: StudyResult) -> dict[str, JSON]:
         ],
         "noise": result.noise,
         "plan": _plan(result),
-        **_those(result, "not_run", "to_come", "notices"),
+        **_those(result, "not_run", "to_come"),
+        "notices": notices(result),
     }
     return {**comparison(side_by_side(result)), **_plain(told)}
 

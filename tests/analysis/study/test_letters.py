@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.study.letters import LegendEntry, in_letters, letters, with_letters
+from gpuwatch.analysis.study.notes import notices, run_notes
 from gpuwatch.session.study.label import Label
 from tests.report import results
 
@@ -111,17 +112,33 @@ def test_a_word_of_a_sentence_stays_though_a_run_is_called_so() -> None:
     notes = (
         "a drop of time in bare and docker=x",
         "other processes were on the GPU: 3 of time",
-        "bare, time (2 runs): a note",
         "the run of bare: a note",
         "docker=x: a note, time: 3 s",
     )
     assert in_letters(notes, legend) == [
         "a drop of time in A and B",
         notes[1],
-        "A, B (2 runs): a note",
         "the run of A: a note",
         "B: a note, time: 3 s",
     ]
+
+
+def test_notes_on_runs_have_their_letters_though_they_are_called_as_a_word(tmp_path: Path) -> None:
+    pair = results.one_run_each(tmp_path, ("bare", "bare"))
+    runs = [replace(each, notes=("a note",), notice="mended") for each in pair.sessions]
+    runs = [replace(runs[0], label="time"), replace(runs[1], notes=(), notice=None)]
+    by_path = {each.path: each for each in runs}
+    (question,) = pair.questions
+    cells = tuple(
+        replace(cell, label=label, runs=(replace(run, session=by_path[run.session.path]),))
+        for cell, label in zip(question.cells, ("time", LONG), strict=True)
+        for run in cell.runs
+    )
+    shown, _ = with_letters(
+        replace(pair, questions=(replace(question, cells=cells),), sessions=tuple(runs))
+    )
+    assert run_notes(shown) == ["A: a note"]
+    assert notices(shown) == ["A: mended"]
 
 
 def test_letters_go_on_after_z() -> None:

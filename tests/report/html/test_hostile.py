@@ -69,7 +69,6 @@ def hostile(folder: Path, attack: str) -> StudyResult:
         result,
         questions=(replace(question, cells=cells, contrasts=contrasts),),
         sessions=tuple(renamed.values()),
-        notices=(attack,),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +32,7 @@ class LegendEntry:
     questions: tuple[str, ...] = ()
     """Labels of the questions that have it."""
     names: frozenset[str] = frozenset()
-    """What notes call it."""
+    """What notes on cells and questions call it."""
 
     @property
     def text(self) -> str:
@@ -76,7 +76,7 @@ def with_letters(
         by_hand = len(runs) == 1 and result.plan is None
         told = _told(label, runs[0], alone=each_run) if by_hand else headed.get(each, label)
         of = tuple(question.label for question, _ in found[each])
-        called = frozenset((label, *(run.session.label for run in runs), *of[:each_run]))
+        called = frozenset((label, *of[:each_run]))
         legend.append(LegendEntry(letter, told, each in baselines - others, of, called))
     questions = tuple(
         replace(
@@ -99,32 +99,18 @@ def with_letters(
 
 
 def in_letters(notes: Sequence[str], legend: Sequence[LegendEntry]) -> list[str]:
-    """``notes`` with letters in place of names that only one entry has; of a name that may be a
-    word of the sentence only at the front, before a colon."""
+    """``notes`` with letters in place of names that only one entry has; not of a name that may be a
+    word of the sentence."""
     count = Counter(name for each in legend for name in each.names)
     letter_of = {
         name: each.letter
         for each in legend
         for name in each.names
-        if count[name] == 1 and len(name) > 1  # an "a" may be an article
+        if count[name] == 1 and (not name.isalpha() or name in _ENVIRONMENTS)
     }
-    words = {name for name in letter_of if name.isalpha()} - _ENVIRONMENTS
-    other = _any_of(letter_of.keys() - words)
-    anywhere = re.compile(rf"(^|: |, | in | of | and )({other})(?![\w.=#/-])")
-    in_front = re.compile(rf"(^|, )({_any_of(words)})(?=,| \(|: )")
-
-    def lettered(note: str) -> str:
-        note = anywhere.sub(lambda found: found[1] + letter_of[found[2]], note)
-        front, colon, rest = note.partition(": ")
-        if colon:
-            front = in_front.sub(lambda found: found[1] + letter_of[found[2]], front + colon)
-        return front + rest
-
-    return [lettered(note) for note in notes]
-
-
-def _any_of(names: Iterable[str]) -> str:
-    return "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
+    named = "|".join(map(re.escape, sorted(letter_of, key=len, reverse=True))) or "(?!)"
+    anywhere = re.compile(rf"(^|: |, | in | of | and )({named})(?![\w.=#/-])")
+    return [anywhere.sub(lambda found: found[1] + letter_of[found[2]], note) for note in notes]
 
 
 def _told(label: str, run: Run, *, alone: bool) -> str:

@@ -34,6 +34,14 @@ def design(plan: Plan) -> str:
     )
 
 
+def one_by_one(result: StudyResult) -> bool:
+    """Whether sessions stand side by side: every cell has at most one run, outside blocks."""
+    cells = [cell for question in result.questions for cell in question.cells]
+    return all(
+        len(cell.runs) <= 1 and all(run.block is None for run in cell.runs) for cell in cells
+    )
+
+
 def notes(result: StudyResult) -> list[str]:
     """Notes on the study, its questions and its runs, without repetitions."""
     texts = [*result.notes]
@@ -45,12 +53,12 @@ def notes(result: StudyResult) -> list[str]:
 
 def every_note(result: StudyResult) -> list[str]:
     """Notes, warnings and repairs of files: all that must be known to believe the figures."""
-    return list(dict.fromkeys([*notes(result), *warnings(result), *result.notices]))
+    return list(dict.fromkeys([*notes(result), *warnings(result), *notices(result)]))
 
 
 def run_names(result: StudyResult) -> dict[str, str]:
     """By path, what a run is called in notes: its label, with variables as its cell has them, or
-    that of its cell where others have the same and the cell has no other run."""
+    that of its cell, a letter perhaps, where runs stand side by side or others have the same."""
     named = {each.path: each.label for each in result.sessions}
     cells = [cell for question in result.questions for cell in question.cells]
     alone = Counter(cell.label for cell in cells for _ in cell.runs)
@@ -65,9 +73,17 @@ def run_names(result: StudyResult) -> dict[str, str]:
         if clean(environment.partition(SET)[2], LONGEST) == label:
             named[session.path] = session.label.replace(environment, label)
     labels = Counter(named.values())
+    beside = one_by_one(result)
     return {
-        path: of.get(path, label) if labels[label] > 1 else label for path, label in named.items()
+        path: of.get(path, label) if beside or labels[label] > 1 else label
+        for path, label in named.items()
     }
+
+
+def notices(result: StudyResult) -> list[str]:
+    """Repairs that were needed to open files."""
+    names = run_names(result)
+    return [f"{clean(names[of.path])}: {of.notice}" for of in result.sessions if of.notice]
 
 
 def run_notes(result: StudyResult) -> list[str]:
@@ -126,7 +142,7 @@ def doubts(result: StudyResult) -> list[str]:
         *conditions(result.questions),
         *warnings(result, held=not _throttling(result.questions)),
         *(each for each in notes(result) if each not in of_design and not each.endswith(of_method)),
-        *result.notices,
+        *notices(result),
     ]
     return list(dict.fromkeys(found))
 

@@ -113,7 +113,6 @@ def study_result(
         for case in cases
     ]
     questions = tuple(question for _, question in by_case if question is not None)
-    ordered = _ordered(sessions, plan)
     never = sum(map(had_no_turn, not_run))
     ended = []
     if never and plan is not None:
@@ -134,12 +133,7 @@ def study_result(
             *_notes(plan, cases, questions, strangers),
             *disturbances([each for each in judged(questions) if sound(each)]),
         ),
-        sessions=tuple(read.summary for read in ordered),
-        notices=tuple(
-            f"{clean(read.summary.label)}: {read.summary.notice}"
-            for read in ordered
-            if read.summary.notice
-        ),
+        sessions=tuple(read.summary for read in _ordered(sessions, plan)),
     )
 
 

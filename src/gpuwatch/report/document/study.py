@@ -10,7 +10,15 @@ from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headi
 from gpuwatch.analysis.results import Cell, Kind, Question, StudyResult
 from gpuwatch.analysis.samples.steady_state import ONLY
 from gpuwatch.analysis.study.letters import LegendEntry, in_letters, with_letters
-from gpuwatch.analysis.study.notes import UNPAIRED, conditions, doubts, notes, run_names
+from gpuwatch.analysis.study.notes import (
+    UNPAIRED,
+    conditions,
+    doubts,
+    notes,
+    notices,
+    one_by_one,
+    run_names,
+)
 from gpuwatch.analysis.study.question import IS_BASELINE
 from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.load import OTHERS
@@ -40,14 +48,6 @@ _MOST_DOUBTS = 6
 _FAR = 3.0
 """Factor between the runs of a side from which on their spread is told: no one of them stands out.
 """
-
-
-def one_by_one(result: StudyResult) -> bool:
-    """Whether sessions stand side by side: every cell has at most one run, outside blocks."""
-    cells = [cell for question in result.questions for cell in question.cells]
-    return all(
-        len(cell.runs) <= 1 and all(run.block is None for run in cell.runs) for cell in cells
-    )
 
 
 def lettered(result: StudyResult) -> tuple[StudyResult, tuple[LegendEntry, ...]]:
@@ -261,7 +261,7 @@ def _beside(result: StudyResult, legend: Sequence[LegendEntry]) -> Iterator[Sect
         yield replace(_cautions(cautions(result, "below"), (), legend), formats=(PAGE,))
     for question in result.questions:
         yield about.costs(question)
-    told = in_letters([*result.notices, *conditions(result.questions)], legend)
+    told = [*notices(result), *in_letters(conditions(result.questions), legend)]
     of_all, names = compared(result), _names(result)
     of_all = replace(of_all, notes=tuple(in_letters(of_all.notes, legend)))
     differs = differing.of_sessions(of_all, names)
