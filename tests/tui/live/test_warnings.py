@@ -71,8 +71,12 @@ def test_the_program_that_uses_most_of_the_cpu_is_named_and_none_of_the_run(
             return alert.text, {each.pid for each in snapshot.processes if not each.owned}
 
         try:
-            pids = {each.pid for each in busy}
-            until(lambda: pids <= told()[1], "they are listed beside the run's own")
+            pids, listed = {each.pid for each in busy}, set[int]()
+            # On a machine with much to do, one of them may get too little of the CPU for a while.
+            until(
+                lambda: listed.update(told()[1]) or pids <= listed,
+                "they are listed beside the run's own",
+            )
             assert re.search(r"of the CPU's time, most by PID \d+: ", told()[0])
             add(path, *(Made(pid, "python") for pid in pids))  # they are of the run now
             until(lambda: all(f"PID {pid}:" not in told()[0] for pid in pids))
