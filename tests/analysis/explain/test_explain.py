@@ -212,9 +212,12 @@ def test_the_phase_that_took_most_is_named_beside_the_hosts_wait(make: Make) -> 
 CPU_PHASES = {"data": 0.02, "copy": 0.0, "forward": 0.16, "backward": 0.28, "optimizer": 0.04}
 
 
-def cpu(make: Make, step: float, **phases: float) -> Summary:
+def cpu(
+    make: Make, step: float, steps: Sequence[Mapping[str, Any]] | None = None, **phases: float
+) -> Summary:
     return make(
         step_seconds=step,
+        steps=steps,
         devices=(sessions.CPU,),
         run={"device": "cpu"},
         phases={**CPU_PHASES, **phases},
@@ -281,14 +284,42 @@ def test_what_is_in_no_phase_is_told(make: Make) -> None:
     assert [each.points.estimate for each in left if each.points] == [pytest.approx(0.03)]
 
 
-def test_phases_of_far_more_than_the_change_account_for_nothing(make: Make) -> None:
-    """A few slow steps of the baseline are in the means of its phases, and in no median."""
+def test_phases_of_more_than_the_typical_step_share_the_change_of_the_mean(make: Make) -> None:
+    """Five slow steps of the other's twenty are in the means of its phases, and in no median."""
+
+    def slow(count: int, step: float) -> Summary:
+        lines = [(step + 0.4, 0.56)] * count + [(step, 0.16)] * (20 - count)
+        steps: list[dict[str, Any]] = [
+            {
+                "event": "step",
+                "step": at,
+                "samples": 64,
+                "seconds": seconds,
+                "phases": {**CPU_PHASES, "forward": forward},
+            }
+            for at, (seconds, forward) in enumerate(lines, 1)
+        ]
+        return cpu(make, 0.5, steps=steps)
+
+    bare = cell("bare", [slow(0, 0.50) for _ in range(BLOCKS)])
+    docker = cell("docker", [slow(5, 0.52) for _ in range(BLOCKS)])
+    (told, *_) = of(explain(bare, docker, MARGIN), "phases")
+    assert told.points is None
+    assert told.text == (
+        "of +120 ms in the mean of all timed steps: forward +100 ms; the typical step +20.0 ms"
+    )
+    both = [
+        replace(each, runs=tuple(replace(run, total=run.value) for run in each.runs))
+        for each in (docker, bare)
+    ]
+    (told, *_) = of(explain(both[0], both[1], MARGIN, by_total=True), "phases")
+    assert told.text.startswith("of -120 ms") and told.text.endswith("; the steady mean -20.0 ms")
+
+
+def test_phases_of_more_than_the_step_account_for_nothing(make: Make) -> None:
     bare = cell("bare", [cpu(make, 0.525, forward=0.9) for _ in range(BLOCKS)])
     docker = cell("docker", [cpu(make, 0.50) for _ in range(BLOCKS)])
-    found = explain(bare, docker, MARGIN)
-    (told,) = of(found, "phases")
-    assert told.points is None
-    assert told.text.startswith("no phase accounts for the -4.8 points: together -141.0: the step")
+    assert not of(explain(bare, docker, MARGIN), "phases")
 
 
 def test_a_program_that_reports_neither_phases_nor_a_profile_has_no_parts(make: Make) -> None:

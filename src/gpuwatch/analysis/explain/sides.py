@@ -93,6 +93,8 @@ class Split:
     remainder: Points
     change: float
     """The relative change of the step time, as a share."""
+    seconds: tuple[float, float]
+    """Mean step time of baseline and other."""
 
 
 @dataclass(frozen=True)
@@ -143,15 +145,16 @@ class Sides:
         one, two = self.names
         return f"{first} in {one}, {second} in {two}"
 
-    def split(self, values: Mapping[str, Value]) -> Split | None:
-        """The step time in parts; ``values`` give seconds per step of a run, by part.
+    def split(self, values: Mapping[str, Value], step: Value | None = None) -> Split | None:
+        """The step time in parts; ``values`` give seconds per step of a run, by part, ``step`` the
+        step time where it is another one than that which is explained.
 
         Paired by block, over the blocks where every part is known in both runs. Without shared
         blocks the points are from means, and ``remainder`` holds the difference of their sum.
         ``None``: no run of one cell knows all parts, or a change without an interval is within the
         margin.
         """
-        wanted: tuple[Value, ...] = (self.step_seconds, *values.values())
+        wanted: tuple[Value, ...] = (step or self.step_seconds, *values.values())
         runs = [_rows(cell, wanted) for cell in self.cells]
         if not all(runs):
             return None
@@ -182,7 +185,8 @@ class Sides:
             Part(name, (means[0][at], means[1][at]), _points(columns[at], scale, later))
             for at, name in enumerate(values, 1)
         )
-        return Split(parts, _points(rest, scale, later), math.expm1(ratio))
+        seconds = means[0][0], means[1][0]
+        return Split(parts, _points(rest, scale, later), math.expm1(ratio), seconds)
 
 
 def step_seconds(run: Run) -> float | None:

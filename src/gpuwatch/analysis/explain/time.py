@@ -14,7 +14,6 @@ from gpuwatch.analysis.explain.sides import (
     Split,
     Value,
     plausible,
-    signed,
     step_seconds,
 )
 from gpuwatch.analysis.hardware.kernels import times_of
@@ -214,8 +213,9 @@ def _rest(step: Value) -> Value:
     return rest
 
 
-def _phases(sides: Sides) -> Split | None:
-    """The split by the phases that any judged run reports, the longest of many.
+def _phases(sides: Sides, step: Value | None = None) -> Split | None:
+    """The split by the phases that any judged run reports, the longest of many; ``step``: as of
+    :meth:`Sides.split`.
 
     One that some run could not see is in ``other`` for all, as its time is in that run.
     """
@@ -228,7 +228,7 @@ def _phases(sides: Sides) -> Split | None:
                 longest[name] = max(seconds, longest.get(name, 0.0))
     most = sorted(longest, key=lambda name: -longest[name])[:_MOST_PHASES]
     values = {name: _phase(name, unseen) for name in longest if name in most}
-    return sides.split(values) if values else None
+    return sides.split(values, step) if values else None
 
 
 def _phase(name: str, unseen: Collection[str]) -> Value:
@@ -251,11 +251,8 @@ def _by_phases(sides: Sides) -> list[Weighed]:
         "ones too, or over those that were sampled"
     )
     changed = [part for part in split.parts if part.points.changed]
-    beyond = split.remainder.estimate * (-1 if split.change > 0 else 1)
-    if changed and beyond > max(abs(split.change) / 2, sides.margin):
-        together = signed(split.change - split.remainder.estimate)
-        text = f"no phase accounts for the {signed(split.change)} points: together {together}"
-        return [(0.0, Evidence("phases", text + cause, None, Method.MEASURED, _PHASES_SOURCE))]
+    if changed and _too_much(split, sides.margin):
+        return list(_of_the_mean(sides, split))
     evidence = [
         _evidence(
             "copies" if part.name == _COPY else "phases",
@@ -277,6 +274,32 @@ def _by_phases(sides: Sides) -> list[Weighed]:
             text = f"{noun} {', '.join(map(_name, parts))} {result}: {_widest(parts)}"
             evidence.append((0.0, Evidence("phases", text, None, Method.MEASURED, _PHASES_SOURCE)))
     return [*evidence, *_left_over("phases", split, "the phases", cause, _PHASES_SOURCE)]
+
+
+def _too_much(split: Split, margin: float) -> bool:
+    """Whether the parts come to clearly more than the change."""
+    beyond = split.remainder.estimate * (-1 if split.change > 0 else 1)
+    return beyond > max(abs(split.change) / 10, margin)
+
+
+def _of_the_mean(sides: Sides, judged: Split) -> Iterator[Weighed]:
+    """Evidence on the mean of all timed steps, slow ones too, which phases add up to, where they
+    are more than what is judged."""
+    split = _phases(sides, lambda run: run.session.steps.mean_seconds)
+    changed = [part for part in (split.parts if split else ()) if part.points.changed]
+    if split is None or not changed or _too_much(split, sides.margin):
+        return
+    parts = sorted(changed, key=lambda part: -abs(part.points.estimate))
+    named = ", ".join(f"{_name(part)} {_added(part.seconds)}" for part in parts)
+    text = f"of {_added(split.seconds)} in the mean of all timed steps: {named}; the "
+    text += f"{'steady mean' if sides.by_total else 'typical step'} {_added(judged.seconds)}"
+    yield 0.0, Evidence("phases", text, None, Method.MEASURED, _PHASES_SOURCE)
+
+
+def _added(seconds: tuple[float, float]) -> str:
+    """What the other took more or less: ``+36.1 ms``."""
+    first, second = seconds
+    return f"{'-' if second < first else '+'}{units.milliseconds(abs(second - first))}"
 
 
 def _evidence(
