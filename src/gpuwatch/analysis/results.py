@@ -73,6 +73,9 @@ class Verdict:
     """Relative standard deviation of one run, without what the runs of a block share."""
     p_zero: float | None = None
     """p value of no difference; not adjusted."""
+    p_beyond: float | None = None
+    """p value of a change within the margin, which SLOWER and FASTER reject; adjusted by Holm's
+    procedure."""
     comparisons: int = 1
     """Number of comparisons that share Holm's procedure."""
     more_blocks: int | None = None

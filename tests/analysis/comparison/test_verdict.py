@@ -209,7 +209,12 @@ def test_noise_asks_for_an_interval_beyond_half_of_it() -> None:
     assert MARGIN < found.change.low < found.noise / 2
     assert found.kind is Kind.CANT_TELL
     (reason,) = found.reasons
-    assert reason == "probably a difference of more than 1 %, but runs vary by 2.8 %"
+    assert found.p_beyond is not None and found.p_zero is not None
+    assert 0.01 < found.p_zero < found.p_beyond < 0.05
+    assert reason == (
+        "its interval is beyond 1 %, but as runs vary by 2.8 % it must be beyond 1.4 %, "
+        f"or p at most 0.01 (p {found.p_beyond:.2g})"
+    )
     surer = one(shifted(0.066, FIVE_NOISY))
     assert surer.change is not None and surer.change.low > found.noise / 2
     assert surer.kind is Kind.SLOWER
@@ -256,6 +261,19 @@ def test_two_values_share_the_error_of_a_difference_and_not_of_sameness() -> Non
 def test_what_of_the_throughput_cannot_be_told_is_named() -> None:
     found = both(shifted(0.0), shifted(0.01))
     assert found.reasons[0].startswith("throughput: there is a difference")
+
+
+def test_the_blocks_are_those_of_the_value_that_needs_fewer_to_be_beyond_the_margin() -> None:
+    noisy = [80 * each for each in QUIET]
+    found, alone = both(shifted(0.05, noisy), shifted(0.08, noisy)), shifted(0.0, noisy)
+    assert found.total is not None and found.kind is Kind.CANT_TELL
+    assert found.more_blocks == found.total.more_blocks
+    assert found.more_blocks is not None
+    turned = both(shifted(0.08, noisy), shifted(0.05, noisy))
+    assert turned.total is not None and turned.total.more_blocks is not None
+    assert turned.more_blocks == found.more_blocks < turned.total.more_blocks
+    within = both(alone, shifted(0.08, noisy))
+    assert within.more_blocks == found.more_blocks, "of the other no number would do"
 
 
 def test_the_noise_of_both_values_is_one_reason() -> None:

@@ -25,11 +25,18 @@ from gpuwatch.analysis.statistics.intervals import (
     holm_adjusted,
     holm_levels,
     interval,
+    lower_end,
     mean_of,
     relative,
     welch,
 )
-from gpuwatch.analysis.statistics.power import MOST, NOISE_GATE, blocks_to_decide, ways_beyond
+from gpuwatch.analysis.statistics.power import (
+    MOST,
+    NOISE_GATE,
+    NOISY_ALPHA,
+    blocks_to_decide,
+    ways_beyond,
+)
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 
@@ -137,15 +144,17 @@ def joint(typical: Kind, total: Kind) -> tuple[Kind, bool]:
 
 
 def reasons_of(
-    found: Findings, noise: float, margin: float, tests: int, more: int | None
+    found: Findings, noise: float, margin: float, tests: int, more: int | None, p_beyond: float
 ) -> Iterator[str]:
-    """Why there is no verdict, the most important reason first."""
+    """Why there is no verdict, the most important reason first; ``p_beyond``: as in
+    :class:`Verdict`."""
     limit = f"{margin * 100:.3g} %"
     unsure = f"but not sure enough with {tests} tests together"
     vary = f"runs {_VARY.format(units.percent(noise))}"
     differs = "there is a difference, but " if found.excluded and not found.nearly_inside else ""
     if found.outside and found.noisy and not found.beyond_noise:
-        yield f"probably a difference of more than {limit}, but {vary}"
+        asked = f"beyond {units.percent(noise / NOISE_GATE)}, or p at most {NOISY_ALPHA}"
+        yield f"its interval is beyond {limit}, but as {vary} it must be {asked} (p {p_beyond:.2g})"
         return
     if found.noisy and not found.outside:
         yield f"{differs}{vary}, too much for a {limit} question"
@@ -350,8 +359,13 @@ def _joint(alone: Sequence[Verdict]) -> Verdict:
         reasons = first.reasons
     elif kind is Kind.CANT_TELL:
         open_ = [each for each in alone if each.kind is Kind.CANT_TELL]
-        needed = [each.more_blocks for each in open_]
-        more = None if None in needed else max(each for each in needed if each is not None)
+        deciding = beyond_margin(open_)
+        needed = [each.more_blocks for each in deciding or open_]
+        known = [each for each in needed if each is not None]
+        if deciding:  # one that is SLOWER or FASTER is enough, for SAME it takes both
+            more = min(known, default=None)
+        else:
+            more = None if None in needed else max(known)
         reasons = first.reasons
         both = [_noise_left_out(each) for each in alone]
         if len(open_) > 1 and both[0] == both[1] and first.reasons != total.reasons:
@@ -373,6 +387,15 @@ def _joint(alone: Sequence[Verdict]) -> Verdict:
     )
 
 
+def beyond_margin(values: Sequence[Verdict]) -> list[Verdict]:
+    """Those whose estimates are beyond the margin."""
+    return [
+        each
+        for each in values
+        if not lower_end(each.margin) <= (each.estimate or 0.0) <= each.margin
+    ]
+
+
 _VARY = "vary by {}"
 
 
@@ -392,10 +415,13 @@ def _of_value(
     noise = sample.noise or 0.0
     reasons: tuple[str, ...] = ()
     more = None
+    edge, beyond = math.log1p(margin), _p_beyond(mean, noise, margin)
+    # Adjusted as that which decides was, so that the two never contradict each other.
+    p_beyond = min(1.0, mean.p_beyond(edge) * (levels.beyond / beyond if beyond else 1.0))
     if kind is Kind.CANT_TELL:
         more = blocks_to_decide(change.estimate, noise, margin, comparisons, values)
         more = None if more is None else max(more, sample.pairs + 1)
-        reasons = tuple(reasons_of(found, noise, margin, comparisons * values, more))
+        reasons = tuple(reasons_of(found, noise, margin, comparisons * values, more, p_beyond))
     return Verdict(
         kind,
         change,
@@ -405,6 +431,7 @@ def _of_value(
         sample.paired,
         noise,
         p_zero=mean.p_zero(),
+        p_beyond=p_beyond,
         comparisons=comparisons,
         more_blocks=more,
         estimate=change.estimate,

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from gpuwatch.analysis.comparison.cells import STEP_TIME, WHOLE_RUN
 from gpuwatch.analysis.comparison.comparison_row import STEADY
+from gpuwatch.analysis.comparison.verdict import beyond_margin
 from gpuwatch.analysis.results import Cell, Contrast, Evidence, Kind, Verdict
 from gpuwatch.analysis.statistics.intervals import FEWEST, Interval, lower_end
 from gpuwatch.analysis.summary.training import LOST
@@ -263,16 +264,21 @@ def _cant_tell(baseline: Side, other: Side, verdict: Verdict, metric: str) -> st
     if verdict.reasons:
         texts.append(f"{capital('; '.join(verdict.reasons))}.")
     if (more := verdict.more_blocks) is not None:
+        total, what = verdict.total, "it really is"
         open_ = [verdict] if verdict.typical in (None, verdict.kind) else []
-        if verdict.total is not None and verdict.total.kind is verdict.kind:
-            open_.append(throughput(verdict.total))
-        size = _change(open_[0]).partition(" (")[0]
-        edge = lower_end(verdict.margin)
-        within = all(edge <= (each.estimate or 0.0) <= verdict.margin for each in open_)
-        shown = f"that it is below {per_cent(verdict.margin)}" if within else "it"
+        if total is not None and total.kind is verdict.kind:
+            open_.append(total)
+        beyond = beyond_margin(open_)
+        deciding = beyond or open_
+        of = deciding[-1] if deciding[-1].more_blocks == more else deciding[0]
+        if total is not None:
+            rate = f"steady {_rate(baseline, other)}"
+            what = f"the {rate if of is total else 'typical step'} really changes by"
+        size = _change(throughput(of) if of is total else of).partition(" (")[0]
+        shown = "it" if beyond else f"that it is below {per_cent(verdict.margin)}"
         unit = "blocks" if verdict.paired else "runs of each"
         texts.append(
-            f"If it really is about {size}, a new study of about {more} {unit} would show {shown} "
+            f"If {what} about {size}, a new study of about {more} {unit} would show {shown} "
             "(in 4 of 5)."
         )
     return " ".join(texts)

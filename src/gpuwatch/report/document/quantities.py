@@ -13,6 +13,7 @@ from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.results import Cell, ComparisonRow, Question, Run, StudyResult, Verdict
 from gpuwatch.analysis.samples.steady_state import Steady
 from gpuwatch.analysis.statistics.intervals import Interval
+from gpuwatch.analysis.statistics.power import NOISE_GATE, NOISY_ALPHA
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method, label
@@ -212,6 +213,11 @@ def _changes(verdict: Verdict, of: str) -> dict[str, str]:
         figures[f"equivalence interval{of}"] = interval(verdict.equivalence)
     if verdict.p_zero is not None:
         figures[f"p{of}"] = f"{verdict.p_zero:.2g}"
+    noise = verdict.noise or 0.0
+    if verdict.p_beyond is not None:
+        asked = f"\n{NOISY_ALPHA} or beyond {units.percent(noise / NOISE_GATE)} needed"
+        noisy = noise > NOISE_GATE * verdict.margin
+        figures[f"p beyond the margin{of}"] = f"{verdict.p_beyond:.2g}{asked * noisy}"
     if verdict.noise is not None:
         figures[f"noise of one run{of}"] = units.percent(verdict.noise)
     return figures
