@@ -269,6 +269,20 @@ def test_which_figures_are_of_the_steady_part_and_which_are_maxima_is_told(tmp_p
     assert [each.partition(" (c)")[0] for each in rows] == ["model FLOP/s", "maximum model FLOP/s"]
 
 
+def test_what_is_judged_stands_in_the_order_of_its_sentence(tmp_path: Path) -> None:
+    recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], {BARE.label: 1.0, DOCKER.label: 1.1})
+    (question,) = read_study(tmp_path).questions
+    for far in ("step time, steady mean", "throughput, steady mean"):
+        rows = (replace(e, ratios=(1.0, 9.0)) if e.name == far else e for e in question.table)
+        table, *_ = of_question(replace(question, table=tuple(rows))).items
+        assert isinstance(table, Table)
+        assert [name.partition(" (")[0] for name, *_ in table.rows[:3]] == [
+            "step time, typical",
+            "step time, steady mean",
+            "throughput, steady mean, samples/s",
+        ]
+
+
 def test_every_format_says_better_and_worse_in_words_and_colours_them(tmp_path: Path) -> None:
     recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], {BARE.label: 1.0, DOCKER.label: 1.1})
     result = read_study(tmp_path)

@@ -12,7 +12,7 @@ import pytest
 from gpuwatch.analysis.results import Difference, Kind, StudyResult
 from gpuwatch.analysis.study.read import read_sessions, read_study
 from gpuwatch.report.document.answer import top
-from gpuwatch.report.document.blocks import Bar, Bars, Heading, Item, Sentence, Table
+from gpuwatch.report.document.blocks import Bar, Bars, Heading, Intervals, Item, Sentence, Table
 from gpuwatch.report.document.reasons import difference_items
 from gpuwatch.report.document.study import document, verdict_first
 from gpuwatch.report.html.page import page
@@ -44,6 +44,29 @@ def test_the_sentence_of_a_verdict_stands_once_in_every_format(
         re.sub(r"<[^>]+>", "", html.unescape(page(result, []))),
     ):
         assert " ".join(text.split()).count(told) == 1
+
+
+def test_where_one_row_of_the_chart_names_its_value_all_do(tmp_path: Path) -> None:
+    result = results.study_result(tmp_path)
+    (question,) = result.questions
+
+    def names(kind: Kind) -> list[str]:
+        first, *others = question.contrasts
+        both = replace(first.verdict, typical=first.verdict.kind, kind=kind)
+        total = replace(first.verdict, kind=kind, total=None)
+        changed = replace(first, verdict=replace(both, total=total))
+        same = [replace(e, verdict=replace(e.verdict, typical=e.verdict.kind)) for e in others]
+        same = [replace(e, verdict=replace(e.verdict, total=e.verdict)) for e in same]
+        found = replace(result, questions=(replace(question, contrasts=(changed, *same)),))
+        chart = top(found).chart
+        assert isinstance(chart, Intervals)
+        return [change.name for change in chart.changes]
+
+    (docker, apptainer) = names(question.contrasts[0].verdict.kind)
+    both = [
+        f"{name}, {of}" for name in (docker, apptainer) for of in ("typical step", "steady mean")
+    ]
+    assert names(Kind.CANT_TELL) == both
 
 
 def test_long_labels_are_letters_in_the_chart_and_names_in_the_title(tmp_path: Path) -> None:

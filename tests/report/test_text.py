@@ -124,7 +124,8 @@ def test_values_that_give_another_change_than_the_verdict_say_theirs(result: Stu
     question = result.questions[0]
     first, *others = question.contrasts
     assert first.verdict.change and question.metric == "step time"
-    for estimate, there in ((first.verdict.change.estimate, False), (0.5, True)):
+    told = first.verdict.change.estimate
+    for estimate, there in ((told, False), (told + 0.005, True), (0.5, True)):
         moved = replace(first.verdict.change, estimate=estimate, low=0.4, high=0.6)
         verdict = replace(first.verdict, change=moved, estimate=estimate)
         contrasts = (replace(first, verdict=verdict), *others)

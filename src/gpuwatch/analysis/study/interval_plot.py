@@ -90,17 +90,21 @@ class Plot:
     """Column of zero on the axis."""
 
 
-def rows_of(name: str, verdict: Verdict) -> list[tuple[str, Verdict]]:
-    """The rows of a comparison: one for each value if they do not say the same, or differ by more
-    than the margin."""
+def is_twofold(verdict: Verdict) -> bool:
+    """Whether its two values do not say the same, or differ by more than the margin."""
     total = verdict.total
     if total is None or verdict.typical is None:
-        return [(name, verdict)]
+        return False
     apart = abs((total.estimate or 0.0) - (verdict.estimate or 0.0)) > verdict.margin
-    if total.kind is verdict.typical and not apart:
+    return apart or total.kind is not verdict.typical
+
+
+def rows_of(name: str, verdict: Verdict) -> list[tuple[str, Verdict]]:
+    """The rows of both values of a comparison."""
+    if verdict.total is None or verdict.typical is None:
         return [(name, verdict)]
     typical = replace(verdict, kind=verdict.typical)
-    return [(f"{name}, typical step", typical), (f"{name}, steady mean", total)]
+    return [(f"{name}, typical step", typical), (f"{name}, steady mean", verdict.total)]
 
 
 def rows(contrasts: Sequence[tuple[str, Verdict]], width: int) -> list[str]:

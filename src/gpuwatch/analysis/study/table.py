@@ -20,11 +20,12 @@ from gpuwatch.analysis.comparison.comparison_row import (
     ratio,
 )
 from gpuwatch.analysis.comparison.side_by_side import compare, judged_rows
-from gpuwatch.analysis.comparison.wording import inverse
+from gpuwatch.analysis.comparison.wording import signed, throughput
 from gpuwatch.analysis.results import Cell, ComparisonRow, Contrast, Kind, Run, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval, interval, middle
 from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 
@@ -64,18 +65,19 @@ def table_of(
     ]
     judged = {each.other: each.verdict for each in valid}
     if metric == WHOLE_RUN:
-        made = [_judged(row, judged) if row.name == _ELAPSED else row for row in made]
+        made = [_judged(row, against, judged) if row.name == _ELAPSED else row for row in made]
     if has_primary:
         first = next((at for at, row in enumerate(made) if row.group == "steps"), len(made))
         totals = {at: of.total for at, of in judged.items() if of.total is not None}
-        steady, all_steps, throughput = (
+        steady, all_steps, rate = (
             _row(row, sessions, of_cell, against, paired=False, judged=True)
             for row in judged_rows(sessions, [run for of in runs for run in of])
         )
-        steady, all_steps = _judged(steady, judged), _judged(all_steps, totals)
-        throughput = _paid(throughput, all_steps)
-        if any(value is not None for value in throughput.values):
-            made = [throughput if row.name == THROUGHPUT else row for row in made]
+        steady = _judged(steady, against, judged)
+        all_steps = _judged(all_steps, against, totals)
+        rate = _judged(rate, against, {at: throughput(of) for at, of in totals.items()})
+        if any(value is not None for value in rate.values):
+            made = [rate if row.name == THROUGHPUT else row for row in made]
         made[first:first] = [steady, all_steps]
     return tuple(made), [*ceiling_notes(rows), *energy_notes(sessions)]
 
@@ -148,13 +150,14 @@ def _row(
     )
 
 
-def _judged(row: ComparisonRow, verdicts: Mapping[int, Verdict]) -> ComparisonRow:
+def _judged(
+    row: ComparisonRow, against: Mapping[int, int], verdicts: Mapping[int, Verdict]
+) -> ComparisonRow:
     """The row of a value that the verdicts are about, with their changes, and estimates as
     ratios."""
     changes = {at: of.change for at, of in verdicts.items() if of.paired}
     moved = {
-        at: abs(math.log((row.ratios[at] or math.nan) / (1 + change.estimate)))
-        > math.log1p(verdicts[at].margin)
+        at: _reads_otherwise(row, at, against[at], change.estimate)
         for at, change in changes.items()
         if change is not None
     }
@@ -171,15 +174,13 @@ def _judged(row: ComparisonRow, verdicts: Mapping[int, Verdict]) -> ComparisonRo
     )
 
 
-def _paid(row: ComparisonRow, all_steps: ComparisonRow) -> ComparisonRow:
-    """The row of the throughput by the steady mean time, which is judged, with the inverse of its
-    changes."""
-    ratios, measured = (
-        tuple(1 / ratio if ratio else None for ratio in of)
-        for of in (all_steps.ratios, all_steps.measured)
-    )
-    changes = tuple(None if change is None else inverse(change) for change in all_steps.changes)
-    return replace(row, ratios=ratios, measured=measured, changes=changes)
+def _reads_otherwise(row: ComparisonRow, at: int, base: int, estimate: float) -> bool:
+    """Whether the values, as they are rounded, show another change than the estimate."""
+    value, first, ratio = row.values[at], row.values[base], row.ratios[at]
+    if value is None or first is None or ratio is None or signed(ratio - 1) == signed(estimate):
+        return False
+    told = units.quantity(first * (1 + estimate), row.unit)
+    return told != units.quantity(value, row.unit)
 
 
 _Over = Callable[[_Value, _Value], float | None]

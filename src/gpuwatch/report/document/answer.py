@@ -15,7 +15,7 @@ from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.results import Cost, Kind, Question, StudyResult, Sweep
 from gpuwatch.analysis.study.grouping import LONGEST
-from gpuwatch.analysis.study.interval_plot import rows_of
+from gpuwatch.analysis.study.interval_plot import is_twofold, rows_of
 from gpuwatch.analysis.study.not_run import not_run, to_come
 from gpuwatch.analysis.summary.identity import session_title
 from gpuwatch.analysis.summary.summary import Summary
@@ -121,11 +121,13 @@ def _intervals(questions: Sequence[Question]) -> Intervals | None:
     ]
     cases = len({name for name, _, _ in contrasts}) > 1
     environments = len({of.cells[each.other].label for _, of, each in contrasts}) > 1
+    both = any(is_twofold(each.verdict) for _, _, each in contrasts)  # each row named, or none
     changes = []
     for name, question, contrast in contrasts:
         label = question.cells[contrast.other].label
         label = f"{name}: {label}" if cases and environments else name if cases else label
-        for shown, verdict in rows_of(label, contrast.verdict):
+        told = rows_of(label, contrast.verdict) if both else [(label, contrast.verdict)]
+        for shown, verdict in told:
             total = verdict is contrast.verdict.total
             ratios = contrast.total_ratios if total else contrast.ratios
             base = question.cells[contrast.baseline].label

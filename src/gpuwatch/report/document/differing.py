@@ -31,6 +31,8 @@ _SINGLE = "single runs: how much they vary is not known"
 _WAYS = {True: "with an interval that excludes zero", False: "with runs that do not overlap"}
 """How repeated runs show a change, with and without blocks."""
 _RATES = (PAID, THROUGHPUT)
+_PLACE = {name: at for at, name in enumerate((STEADY, ALL_STEPS, *_RATES))}
+"""Of what is judged, in the order of its sentence."""
 _MOST = 12
 """Most quantities; of more, the number is told."""
 
@@ -94,7 +96,7 @@ def _differing(
         return Section("what differs", ())
     places = others
     sizes = [(_size(row, baseline, places), row) for row in rows]
-    sizes.sort(key=lambda each: (each[1].name not in (STEADY, ALL_STEPS, *_RATES), -each[0]))
+    sizes.sort(key=lambda each: (_PLACE.get(each[1].name, len(_PLACE)), -each[0]))
     stays = _rates(rows, (verdicts or {}).values())
     if any(each.change is not None for each in (verdicts or {}).values()):
         stays += [row for row in rows if row.name in (STEADY, ALL_STEPS, PAID)]
