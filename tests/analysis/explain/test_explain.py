@@ -874,7 +874,7 @@ def test_load_that_is_known_of_some_runs_alone_is_that_of_no_side(make: Make) ->
     found = explain(
         cell("bare", [loaded(make, 0.9), make()]), cell("docker", [loaded(make, 0.65)]), MARGIN
     )
-    assert text(found, "load").startswith("other programs used an unknown share")
+    assert text(found, "load") == ""
 
 
 def test_others_who_kept_both_sides_busy_alike_are_no_change(make: Make) -> None:
@@ -882,10 +882,8 @@ def test_others_who_kept_both_sides_busy_alike_are_no_change(make: Make) -> None
     assert load_told(loaded(make, 1.0, own=0.1), loaded(make, 1.0, own=0.1)) == ""
 
 
-def test_load_of_others_that_is_known_of_one_side_is_told_of_it(make: Make) -> None:
-    assert load_told(make(), loaded(make, 0.65)) == (
-        "other programs used an unknown share of the CPU's time in bare, 40 % in docker"
-    )
+def test_load_of_others_that_is_known_of_one_side_is_no_change(make: Make) -> None:
+    assert load_told(make(), loaded(make, 0.65)) == ""
 
 
 def test_a_machine_of_ones_own_has_no_load_to_tell(make: Make) -> None:
@@ -992,7 +990,7 @@ def test_a_start_that_differs_by_chance_has_nothing_to_amortise(make: Make) -> N
     found = explain(bare, docker, MARGIN)
     assert found.start_up is not None
     assert found.start_up.steps_to_amortise is None
-    assert found.evidence[-1].text.endswith("a difference within its error")
+    assert not of(found, "start-up")
 
 
 @pytest.mark.parametrize("unknown", [0, 1])

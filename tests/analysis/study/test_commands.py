@@ -319,7 +319,7 @@ def test_programs_of_two_names_are_compared_across_commands_alone(tmp_path: Path
     paths = [*saved(tmp_path, FAST, 0.5), *saved(tmp_path, other, 0.6, digest="other.py 1")]
     result = read_sessions(paths)
     assert result.notes[0] == (
-        "nothing to compare: train.py, other.py are different workloads; "
+        "INVALID: train.py, other.py are different workloads; "
         "--across-commands compares different commands"
     )
     (contrast,) = only(read_sessions(paths, across_commands=True)).contrasts
@@ -344,7 +344,7 @@ def test_a_workload_that_is_built_in_and_a_program_get_no_verdict(
     result = read_sessions(paths, across_commands=across)
     assert all(not question.contrasts for question in result.questions)
     assert result.notes[0] == (
-        "no verdict: a built-in workload against a program of your own; only their figures"
+        "INVALID: a built-in workload against a program of your own; only their figures"
     )
 
 

@@ -367,8 +367,8 @@ async def test_two_workloads_have_no_verdict_and_why_stands_first(session: Make)
         session("02", name="vit", meta=finished(), alive=False),
     ]
     async with running(lambda: whole(paths)) as (app, pilot):
-        await shows(pilot, "nothing to compare: mnist-cnn, vit are different workloads")
-        assert "nothing to compare" in screen_text(app).splitlines()[1]
+        await shows(pilot, "INVALID: mnist-cnn, vit are different workloads")
+        assert "INVALID" in screen_text(app).splitlines()[1]
 
 
 async def test_of_two_programs_the_key_that_compares_them_is_told_and_shown(session: Make) -> None:

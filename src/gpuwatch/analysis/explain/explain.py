@@ -16,7 +16,7 @@ from gpuwatch.analysis.explain.time import start_up, where
 from gpuwatch.analysis.results import Cell, Difference, Evidence, Explanation
 from gpuwatch.analysis.samples.cpu_time import cpus_in
 from gpuwatch.analysis.summary.identity import sound
-from gpuwatch.analysis.summary.load import BUSY, mean_of, others_share
+from gpuwatch.analysis.summary.load import mean_of, others_share
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
@@ -103,22 +103,13 @@ def conditions(sides: Sides) -> list[Evidence]:
 
 
 def load(sides: Sides) -> Evidence | None:
-    """Other programs' share of the cores' time, if it differs by five points, or is a fifth or more
-    on the only side where it is known, of each of its runs. Means over the windows, then over the
-    runs."""
-    known = (None not in map(others_share, of) for of in sides.sessions)
-    pairs = zip(sides.middles(others_share), known, strict=True)
-    shares = [share if all_ else None for share, all_ in pairs]
-    first, second = shares
-    most = max((share for share in shares if share is not None), default=0.0)
-    if first is not None and second is not None:
-        tells = abs(second - first) >= SHARES
-    else:
-        tells = most >= BUSY
-    if not tells:
+    """Other programs' share of the cores' time, if it differs by five points and is known of all
+    runs. Means over the windows, then over the runs."""
+    first, second = sides.middles(others_share)
+    known = all(None not in map(others_share, of) for of in sides.sessions)
+    if not known or first is None or second is None or abs(second - first) < SHARES:
         return None
-    one, two = ("an unknown share" if each is None else units.percent(each) for each in shares)
-    both = sides.both(f"{one} of the CPU's time", two)
+    both = sides.both(f"{units.percent(first)} of the CPU's time", units.percent(second))
     text = f"other programs used {both}"
     kinds = sorted({session.window.kind for of in sides.sessions for session in of})
     source = f"means over the {' or the '.join(kinds)}, then over the runs"

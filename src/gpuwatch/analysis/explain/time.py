@@ -35,7 +35,7 @@ _STAGES = (
 
 
 def start_up(sides: Sides) -> tuple[StartUp | None, Evidence | None]:
-    """Start-up time of the other environment, and the sentence about it.
+    """Start-up time of the other environment, and the sentence about it, if it differs.
 
     ``None`` where a stage of the start is unknown.
     """
@@ -53,22 +53,17 @@ def start_up(sides: Sides) -> tuple[StartUp | None, Evidence | None]:
     if more is not None and step is not None and sides.margin > 0:
         steps = _steps(more, sides.margin * step)
     even = None if more is None else _break_even(sides, more)
+    found = StartUp(second, extra, steps, even)
+    if not differs or not extra:
+        return found, None
     text = f"start-up {sides.both(_start_time(first), _start_time(second))}"
-    if differs and extra:
-        text += (
-            f": {_start_time(abs(extra))} {'more' if extra > 0 else 'less'}{_stage(sides, extra)}"
-        )
-    else:
-        text += ": a difference within its error"
+    text += f": {_start_time(abs(extra))} {'more' if extra > 0 else 'less'}{_stage(sides, extra)}"
     if even is not None:
         text += f"; its faster steps make up for that after {even:,} steps (break-even)"
     elif steps is not None:
         text += f"; under {units.percent(sides.margin)} of the time after {steps:,} steps"
     source = "launch, import, model and data, first step; no part of the step time"
-    return (
-        StartUp(second, extra, steps, even),
-        Evidence("start-up", text, None, Method.MEASURED, source),
-    )
+    return found, Evidence("start-up", text, None, Method.MEASURED, source)
 
 
 def seconds_of(session: Summary) -> float | None:

@@ -135,7 +135,8 @@ def warnings(result: StudyResult, *, held: bool = True) -> list[str]:
 
 def doubts(result: StudyResult) -> list[str]:
     """Everything that casts doubt on the figures: what else differs, disturbances, losses,
-    contradictions; without notes on the study's design, and on how steps were timed."""
+    contradictions; without notes on the study's design, on how steps were timed, and on
+    losses of hooked programs."""
     of_design = {ONE_RUN_EACH} if result.plan is None else {ONE_RUN_EACH, design(result.plan)}
     of_method = tuple(text for session in result.sessions for text in session.how_timed)
     found = [

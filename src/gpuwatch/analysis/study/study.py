@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.analysis.comparison.cells import Case, Read
-from gpuwatch.analysis.results import Question, StudyResult
+from gpuwatch.analysis.results import Kind, Question, StudyResult
 from gpuwatch.analysis.study.grouping import grouped_cases, had_no_turn, planned_cases
 from gpuwatch.analysis.study.notes import ONE_RUN_EACH, design, judged
 from gpuwatch.analysis.study.overall import noise_floors, overalls, sweeps
@@ -163,9 +163,10 @@ def _notes(
         kinds = {str(question.workload["kind"]) for question in questions}
         flag = "; --across-commands compares different commands" * (kinds == {"command"})
         yield (
-            "no verdict: a built-in workload against a program of your own; only their figures"
+            f"{Kind.INVALID.word}: a built-in workload against a program of your own; only their "
+            "figures"
             if kinds == {"command", "workload"}
-            else f"nothing to compare: {', '.join(names)} are different workloads{flag}"
+            else f"{Kind.INVALID.word}: {', '.join(names)} are different workloads{flag}"
         )
     alone = [each for each in questions if not each.contrasts]
     if compared and plan is None and alone:

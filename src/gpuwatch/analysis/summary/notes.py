@@ -36,6 +36,8 @@ _TIMED_BY = {
 HOOK, COSTLY = "hook {} of the time{}, by its own measure", 0.01
 """The hook's cost, and the share from which on it casts doubt on the figures."""
 _FEW = 3
+_LINES = "progress-lines"
+"""The kind of event that tells from which lines steps are, of a hooked program its losses alone."""
 _AS_ASKED = "the program prints step lines itself: they count"
 """How an event of the hook begins that disturbs nothing."""
 _MOST_EVENTS = 100_000
@@ -91,7 +93,10 @@ def notes(
     by_kind = grouped(
         (row.kind, row)
         for row in events
-        if row.kind in matter and row.device not in others and not row.text.startswith(_AS_ASKED)
+        if row.kind in matter
+        and row.device not in others
+        and not row.text.startswith(_AS_ASKED)
+        and not (row.kind == _LINES and "timing" in reader.meta())
     )
     for kind, rows in by_kind.items():
         if kind == "interval-missed":
@@ -144,7 +149,7 @@ def _as_seen(
 
 
 def how_timed(reader: SessionReader, steps: Sequence[StepLine]) -> tuple[str, ...]:
-    """How the hook timed the steps, and what it took itself."""
+    """How the hook timed the steps, what it took itself, and from which lines losses are."""
     timing = mapping(reader.meta().get("timing"))
     timed = [row for row in steps if not row.warmup]
     every, sampled = sum(row.count for row in timed), round(with_phases(timed))
@@ -164,6 +169,9 @@ def how_timed(reader: SessionReader, steps: Sequence[StepLine]) -> tuple[str, ..
             texts.append(f"the time of {count:,.0f} of {total:,.0f} steps is {text}")
     if (cost := number(timing.get("cost"))) is not None and cost < COSTLY:
         texts.append(HOOK.format(f"{100 * cost:.1f} %", ""))
+    if timing:  # else they tell the steps, too
+        told = reader.events_of([_LINES], reader.last_event())
+        texts += [row.text for row in told[:_FEW]]
     return tuple(texts)
 
 
@@ -232,7 +240,7 @@ def _no_counters(meta: Mapping[str, JSON]) -> list[str]:
 
 
 def _sentence(row: EventRow) -> str:
-    if row.kind == "progress-lines":  # of all of the run; without a time alike for all runs
+    if row.kind == _LINES:  # of all of the run; without a time alike for all runs
         return row.text
     device = f"{row.device}: " if row.device else ""
     return f"{device}{row.text} (at {row.t / 1e9:.1f} s)"

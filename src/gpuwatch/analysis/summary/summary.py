@@ -140,7 +140,8 @@ class Summary:
     notes: tuple[str, ...]
     """Events in the recording that affect the figures."""
     how_timed: tuple[str, ...]
-    """How the hook timed the steps, and what it took itself; also in ``notes``."""
+    """How the hook timed the steps, what it took itself, and from which lines losses are; also in
+    ``notes``."""
     hook_cost: float | None
     """Share of the time that the hook took, as it measured itself; ``None``: it is not known."""
     left_out: tuple[str, ...]

@@ -57,7 +57,7 @@ def evidence(question: Question, known: Collection[str] = (), *, kernels: bool =
             for each in why.evidence
             if each.text not in known and (kernels or each.rung != "kernels")
         ]
-        if why.start_up is not None and all(each.rung != "start-up" for each in why.evidence):
+        if why.start_up is not None and why.start_up.extra_seconds is None:
             seconds = units.quantity(why.start_up.seconds, "s")
             started = f"starting took {seconds}; the baseline's start is not known"
             told.append(Sentence("", started))
