@@ -159,3 +159,14 @@ def test_how_flop_were_counted_is_no_reason_for_bytes_that_were_not(tmp_path: Pa
     assert summary(tmp_path / "b.gpuwatch", count=nothing).efficiency.flop_rate.reason == (
         "no formula for it"
     )
+
+
+def test_from_which_lines_losses_are_casts_no_doubt_on_steps_that_the_hook_timed(
+    tmp_path: Path,
+) -> None:
+    told = "the loss is from lines with `loss` and a number"
+    lines = [("progress-lines", told)]
+    plain = summary(tmp_path / "a.gpuwatch", events=lines)
+    timed = summary(tmp_path / "b.gpuwatch", events=lines, extra={"timing": {"cost": 0.001}})
+    assert plain.notes.count(told) == timed.notes.count(told) == 1
+    assert told in timed.how_timed and told not in plain.how_timed
