@@ -20,7 +20,7 @@ import pytest
 from gpuwatch.analysis.samples.rates import flop_of, rate_series
 from gpuwatch.cli import output_file
 from gpuwatch.core.errors import NotAvailable
-from gpuwatch.core.models import Environment, Workload
+from gpuwatch.core.models import JSON, Environment, Workload
 from gpuwatch.report.export import parquet
 from gpuwatch.report.export.series import series
 from gpuwatch.report.export.session_tables import TABLES, events, log, steps
@@ -146,6 +146,18 @@ def test_steps_without_times_of_their_own_have_none(tmp_path: Path) -> None:
     assert [row["step_seconds"] for row in found] == [None, None]
     assert [row["seconds"] for row in found] == [None, 10.0]
     assert {row["flop"] for row in found} == {None}
+
+
+@pytest.mark.parametrize("told", [{}, {"unseen_phases": {"data": "no loader"}}])
+def test_a_phase_that_the_hook_did_not_see_is_empty(tmp_path: Path, told: dict[str, JSON]) -> None:
+    """A hook of before told it as 0, without the reason."""
+    phases = {"data": 0.0, "forward": 0.2, "backward": 0.1, "optimizer": 0.1, "other": 0.1}
+    line = {"event": "step", "step": 1, "seconds": 0.5, "phases": phases}
+    extra = {"hook": {"processes": 1}}
+    path = record(tmp_path / "x.gpuwatch", steps=[line], run=told, extra=extra)
+    with SessionReader(path) as reader:
+        [row] = cells_of(steps(reader))
+    assert (row["phase_data_seconds"], row["phase_other_seconds"]) == ("", "0.1")
 
 
 def test_a_phase_of_any_name_hides_no_other_column(tmp_path: Path) -> None:

@@ -78,6 +78,14 @@ def run_of(meta: Mapping[str, JSON], phases: Mapping[str, float]) -> Mapping[str
     return {**run, "unseen_phases": unseen}
 
 
+def seen(run: Mapping[str, JSON], phases: Mapping[str, float]) -> dict[str, float]:
+    """``phases`` without those that the hook never saw: their time is in ``other``, not 0.
+
+    ``run``: as of :func:`run_of`."""
+    unseen = mapping(run.get("unseen_phases"))
+    return {name: took for name, took in phases.items() if took or name not in unseen}
+
+
 def other_phase(run: Mapping[str, JSON]) -> str:
     """What the rest of a step is called: with the phases that the hook could not see, whose time is
     in it. ``run``: as of :func:`run_of`."""

@@ -26,6 +26,7 @@ from gpuwatch.analysis.samples.step_lines import (
     no_rates,
     no_steps,
     run_of,
+    seen,
     several_writers,
 )
 from gpuwatch.analysis.samples.window import Window, behind, span_of, spent, timed_window
@@ -201,12 +202,9 @@ def summarise_from(
     if not steps:
         described = replace(described, reason=silent)
     run = run_of(meta, described.phases)
-    # Of a phase that the hook never saw the time is in ``other``, not 0.
-    unseen = mapping(run.get("unseen_phases"))
-    seen = {name: took for name, took in described.phases.items() if took or name not in unseen}
     described = replace(
         described,
-        phases=seen,
+        phases=seen(run, described.phases),
         samples_per_second=None if doubt else described.samples_per_second,
         known_until_seconds=None if until is None else until / 1e9,
     )

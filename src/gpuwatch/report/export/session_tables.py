@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gpuwatch.analysis.samples.rates import bytes_of, flop_of
+from gpuwatch.analysis.samples.step_lines import run_of, seen
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.models import mapping
+from gpuwatch.core.models import JSON, mapping
 from gpuwatch.report.export.series import SECONDS, series
 from gpuwatch.report.export.table import Column, Export, Row
 from gpuwatch.session.reading.reader import CHUNK, SessionReader
-from gpuwatch.session.rows import StepRow, with_phases
+from gpuwatch.session.rows import StepRow, mean_phases, with_phases
 
 _PHASES = ("data", "copy", "forward", "backward", "optimizer")
 _MOST_PHASES = 50
@@ -44,11 +45,13 @@ def steps(reader: SessionReader) -> Export:
     )
 
     def batches() -> Iterator[Sequence[Row]]:
-        count = mapping(reader.meta().get("count"))
+        meta = reader.meta()
+        run = run_of(meta, mean_phases(row for row in reader.all_steps() if not row.warmup))
+        count = mapping(meta.get("count"))
         works = (flop_of(count), bytes_of(count))
         rows: list[Row] = []
         for line in reader.all_steps():
-            rows += _steps(line, works, phases)
+            rows += _steps(line, works, run, phases)
             if len(rows) >= CHUNK:
                 yield rows
                 rows = []
@@ -109,6 +112,7 @@ def _phases(reader: SessionReader) -> list[str]:
 def _steps(
     line: StepRow,
     works: Sequence[Callable[[StepRow], float | None]],
+    run: Mapping[str, JSON],
     phases: Sequence[str],
 ) -> list[Row]:
     if line.count > _MOST_STEPS:
@@ -118,7 +122,7 @@ def _steps(
     partial = set(line.partial)
     totals = [line.samples, *(work(line) for work in works)]
     samples, *rest = (None if total is None else total / line.count for total in totals)
-    taken, sampled = map(line.phases.get, phases), with_phases([line])
+    taken, sampled = map(seen(run, line.phases).get, phases), with_phases([line])
     rest += (None if total is None or not sampled else total / sampled for total in taken)
     rows: list[Row] = []
     end: float | None = line.t / 1e9
