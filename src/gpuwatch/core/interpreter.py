@@ -11,6 +11,9 @@ from gpuwatch.core.models import Workload
 _PYTHON = re.compile(r"python[\d.]*")
 _NO_FILE = re.compile(r"-(-|$|[A-VYZa-z]*[cm])")
 """Options after which no file is named, or where it is not known."""
+_LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
+_OF_LAUNCHERS = ("-m", "--module", "--no-python", "--no_python")
+"""Options of launchers with which they start no file of Python."""
 
 
 def takes_interpreter(workload: Workload) -> bool:
@@ -30,18 +33,38 @@ def users_command(workload: Workload, python: str | None) -> tuple[str, ...]:
 
 
 def script(command: Sequence[str]) -> str | None:
-    """The file that ``python [OPTIONS] FILE ...`` runs; ``None`` where ``command`` is not so, as
-    with ``-m`` and ``-c``."""
-    if not _PYTHON.fullmatch(PurePath(command[0]).name):
+    """The file that ``python [OPTIONS] FILE ...`` runs, also by ``torchrun`` or ``accelerate``;
+    ``None`` where ``command`` is not so, as with ``-m`` and ``-c``."""
+    name = PurePath(command[0]).name
+    if name == "torchrun":
+        return _launched(command[1:])
+    if name == "accelerate" and command[1:] and command[1] == "launch":
+        return _launched(command[2:])
+    if not _PYTHON.fullmatch(name):
         return None
     before = ""
-    for word in command[1:]:
+    for at, word in enumerate(command[1:], 2):
         if before in ("-W", "-X"):
             before = ""
         elif not word.startswith("-"):
             return word
         elif _NO_FILE.match(word):
-            return None
+            of_launcher = word.endswith("m") and "".join(command[at : at + 1]) in _LAUNCHERS
+            return _launched(command[at + 1 :]) if of_launcher else None
         else:
             before = word
+    return None
+
+
+def _launched(words: Sequence[str]) -> str | None:
+    """The first Python file; ``None`` where another program may come before it."""
+    for before, word in zip(("", *words), words, strict=False):
+        if word in _OF_LAUNCHERS:
+            return None
+        if word.startswith("-"):
+            continue
+        if word.endswith(".py"):
+            return word
+        if not before.startswith("-") or "=" in before:
+            return None
     return None

@@ -51,6 +51,8 @@ _CLASS_PATH = re.compile(r"^(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*:)")
 _CLASS = re.compile(r"^[A-Z]\w*: ")
 _NEXT_SENTENCE = re.compile(r"\.\s+(?=[A-Z])")
 _OF_RANK = re.compile(r"((?:\[\w+\]: ?)*)(.*)")
+_BY_TORCHRUN = re.compile(r"\[?[EW]?\d[\d-]* .*\btorch[./]distributed[./]")
+"""Begin of what torchrun logs itself, with the date or a letter and the day."""
 _TRACEBACK, _OF_TORCHRUN = "Traceback (most recent call last):", "ChildFailedError"
 _IGNORED = "Exception ignored"
 _RAISED = re.compile(
@@ -117,6 +119,10 @@ def cause_in(lines: Sequence[str], times: Sequence[int] = ()) -> str:
             unfinished.remove(rank)
             raised.append((rank, text.rstrip(":")))
             after, late, began = [], False, time
+        elif _BY_TORCHRUN.match(text) or (indented and rank in unfinished):
+            continue
+        elif raised and _OF_TORCHRUN in raised[-1][1] and "Signal" not in text:
+            continue  # its summary, which tells of no cause but a signal
         elif re.search(r"\w", text):
             last = line.strip()
             if not raised or rank != raised[-1][0] or _OF_AN_END.match(text):
