@@ -103,7 +103,7 @@ def cause_in(lines: Sequence[str], times: Sequence[int] = ()) -> str:
     ``times``: those of the lines in nanoseconds, if they are known.
     """
     unfinished, ignored = set[str](), set[str]()
-    raised, after, last, began = list[tuple[str, str]](), list[str](), "", 0
+    raised, after, last, signal, began = list[tuple[str, str]](), list[str](), "", "", 0
     late = False  # a message of several lines cannot be told from a few others printed at once
     for line, time in zip(lines, times or [0] * len(lines), strict=True):
         rank, text = _OF_RANK.findall(line)[0]
@@ -121,8 +121,10 @@ def cause_in(lines: Sequence[str], times: Sequence[int] = ()) -> str:
             after, late, began = [], False, time
         elif _BY_TORCHRUN.match(text) or (indented and rank in unfinished):
             continue
-        elif raised and _OF_TORCHRUN in raised[-1][1] and "Signal" not in text:
-            continue  # its summary, which tells of no cause but a signal
+        elif raised and _OF_TORCHRUN in raised[-1][1]:
+            # Its summary, which ends with the rank that failed first, tells no cause but a signal.
+            if "traceback :" in text:
+                signal = text[text.find("Signal ") :] if "Signal " in text else ""
         elif re.search(r"\w", text):
             last = line.strip()
             if not raised or rank != raised[-1][0] or _OF_AN_END.match(text):
@@ -135,7 +137,7 @@ def cause_in(lines: Sequence[str], times: Sequence[int] = ()) -> str:
     own = [each for each in raised if _OF_TORCHRUN not in each[1]]
     if len(own) < len(raised):
         own = [each for each in own if each[0] == own[0][0]]
-        return own[-1][1] if own else last
+        return own[-1][1] if own else signal or last
     if not own or own[-1][0] in unfinished:
         return last
     return after[-1] if late or len(after) > _MESSAGE_LINES else own[-1][1]
