@@ -169,7 +169,7 @@ def test_a_python_without_torch_names_the_command_that_installs_it(
 
 def test_gpus_are_refused_where_there_are_none(cli: Cli, tmp_path: Path) -> None:
     done = cli("--record", "--gpus", "0", "--out", tmp_path / "out", "--", "sleep", "1", code=3)
-    assert "--gpus" in one_line(done.stderr)
+    assert "--gpus: " in done.stderr and "; leave --gpus out" in one_line(done.stderr)
 
 
 def test_a_folder_that_cannot_be_written(cli: Cli, tmp_path: Path) -> None:

@@ -243,7 +243,7 @@ def _requested(
     except ValueError as error:
         raise NotAvailable(str(error), "see nvidia-smi -L") from None
     if isinstance(opened, Unavailable) and gpus is not None:
-        raise NotAvailable(f"--gpus: {opened.reason}", opened.hint)
+        raise NotAvailable(f"--gpus: {opened.reason}", "leave --gpus out, or see gpuwatch doctor")
     return opened
 
 

@@ -99,7 +99,14 @@ def test_steps_that_cover_a_part_of_the_window_are_told_with_both_times(tmp_path
     ]
     found = summary(tmp_path / "a.gpuwatch", steps=steps)
     (note,) = [each for each in found.notes if "own times" in each]
-    assert "2.00 s of the 9.60 s" in note
+    assert "own times are 2.00 s of the 9.60 s" in note and "evaluations" not in note
+    extra = {"hook": {"processes": 1}, "profile": {"tool": "torch.profiler", "steps": 3}}
+    (note,) = [
+        each
+        for each in summary(tmp_path / "profiled.gpuwatch", steps=steps, extra=extra).notes
+        if "own times" in each
+    ]
+    assert "own times, without the 3 profiled steps, are 2.00 s" in note
     assert "the step time is over the former, throughput, FLOP/s" in note
     assert found.steps.samples_per_second == pytest.approx(STEPS * BATCH / 9.6)
     arrived = {"step_ends": "arrived"}

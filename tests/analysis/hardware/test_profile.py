@@ -54,7 +54,7 @@ def test_families_are_of_a_step_where_steps_are_known() -> None:
     assert table is not None and table.rows_left_out == 2
     assert table.rows == ((60.0, 75, 0.75, "GEMM"), (10.0, 12.5, 1.25, "other"))
     assert family_seconds(profile) == {}, "some kernels were left out"
-    assert most_time(profile) == "60 % GEMM"
+    assert most_time(profile) == "kernels: 60 % GEMM"
     whole = {**PROFILE, "tables": {KERNELS: {**kernels, "rows_left_out": 0}}}
     profile = profile_of({"profile": whole})
     assert family_seconds(profile) == {"GEMM": 75e-9, "other": 12.5e-9}

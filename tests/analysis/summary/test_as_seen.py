@@ -234,6 +234,19 @@ def test_a_phase_that_was_not_seen_has_its_reason(tmp_path: Path) -> None:
     assert "forward 40 %, other 60 %" in brief
 
 
+def test_a_profile_of_the_cpu_is_told_with_how_to_see_it(tmp_path: Path) -> None:
+    columns = ["Time (%)", "Total Time (ns)", "Calls", "Name"]
+    table = {"columns": columns, "rows": [[75, 300, 3, "aten::mm"], [25, 100, 1, "aten::add_"]]}
+    profile = {"tool": "torch.profiler", "steps": 1, "tables": {"cpu_op_sum": table}}
+    record(tmp_path / "a.gpuwatch", steps=STEPS, extra={"profile": profile})
+    brief = as_text(short(read(tmp_path / "a.gpuwatch"), [], None, ""), 200)
+    assert "most time in operators: 75 % GEMM, 25 % elementwise\n" in brief
+    assert "next: `gpuwatch kernels" in brief
+    record(tmp_path / "b.gpuwatch", steps=STEPS, extra={"profile": profile}, count={})
+    brief = as_text(short(read(tmp_path / "b.gpuwatch"), [], None, ""), 200)
+    assert "25 % elementwise; all: `gpuwatch kernels" in brief
+
+
 @pytest.mark.parametrize(
     ("seconds", "note"),
     [

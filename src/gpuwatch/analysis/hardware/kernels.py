@@ -145,17 +145,18 @@ def family_seconds(profile: Profile | None) -> dict[str, float]:
 
 
 def most_time(profile: Profile | None) -> str:
-    """The two families that take most of the time in kernels, such as ``56 % normalization, 12 %
-    copy``; empty where they are not known."""
-    if profile is None or _table(profile, KERNELS) is None or not (of := family_table(profile)):
+    """The two families that take most of the time, such as ``kernels: 56 % normalization, 12 %
+    copy``; without a GPU those of the CPU's operators; empty where they are not known."""
+    if (of := family_table(profile)) is None:
         return ""
+    what = "kernels" if _table(profile, KERNELS) else "operators"
     shares = zip(of.numbers(_SHARE), of.column("Name"), strict=True)
     known = [
         f"{units.percent(share / 100)} {name}"
         for share, name in shares
         if share and share > 0 and name != OTHER
     ]
-    return ", ".join(known[:2])
+    return f"{what}: {', '.join(known[:2])}" if known else ""
 
 
 def family_table(profile: Profile | None) -> Table | None:

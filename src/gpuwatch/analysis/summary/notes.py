@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gpuwatch.analysis.samples.rates import StepLine, duration, taken
-from gpuwatch.analysis.samples.step_lines import ends_told, several_writers
+from gpuwatch.analysis.samples.step_lines import ends_told, hooked, several_writers
 from gpuwatch.analysis.samples.window import Window, span_of
 from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.core import units
@@ -80,7 +80,7 @@ def notes(
             "the timed steps were too short to be sampled: sampled figures are of the whole run, "
             "start-up included"
         )
-    texts += _denominators(steps, told=ends_told(reader.meta()))
+    texts += _denominators(reader.meta(), steps)
     if several_writers(reader.meta()) is None:
         texts += _impossible(steps)
     texts += _as_seen(reader.meta(), run, steps)
@@ -186,13 +186,15 @@ def _outside_of_job(reader: SessionReader) -> list[str]:
     ]
 
 
-def _denominators(steps: Sequence[StepLine], *, told: bool) -> list[str]:
-    """A note where figures are over clearly different times; ``told``: as for :func:`duration`."""
+def _denominators(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> list[str]:
+    """A note where figures are over clearly different times."""
     span, timed = span_of(steps), [row for row in steps if not row.warmup]
     if span is None or None in map(taken, timed):
         return []
-    own, over = sum(taken(row) or 0.0 for row in timed), duration(timed, None, told=told) or 0.0
-    window = (span[1] - span[0]) / 1e9 - sum(row.evaluation for row in timed[1:])
+    own = sum(taken(row) or 0.0 for row in timed)
+    over = duration(timed, None, told=ends_told(meta)) or 0.0
+    evaluation = sum(row.evaluation for row in timed[1:])
+    window = (span[1] - span[0]) / 1e9 - evaluation
     if own >= COVERED * window:
         return []
     text = (
@@ -201,10 +203,13 @@ def _denominators(steps: Sequence[StepLine], *, told: bool) -> list[str]:
         else "step time, throughput, FLOP/s, bytes/s are over the former, sampled figures over the "
         "latter"
     )
+    # Steps of a program that the hook profiled lie between the timed ones.
+    profiled = hooked(meta) and number(mapping(meta.get("profile")).get("steps"))
+    without = f", without the {units.counted(int(profiled), 'profiled step')}," if profiled else ""
     return [
-        f"the steps' own times are {units.milliseconds(own)} of the {units.milliseconds(window)} "
-        "from the start of the first timed step to the end of the last, without evaluations: "
-        f"{text}"
+        f"the steps' own times{without} are {units.milliseconds(own)} of the "
+        f"{units.milliseconds(window)} from the start of the first timed step to the end of the "
+        f"last{', without evaluations' if evaluation else ''}: {text}"
     ]
 
 

@@ -181,8 +181,9 @@ def short(
         f"{other if name == 'other' else name} {units.percent(seconds / step)}"
         for name, seconds in phases.items()
     )
-    busiest = most_time(session.profile)
-    verdict = of.roofline.verdict
+    busiest, verdict = most_time(session.profile), of.roofline.verdict
+    if busiest and "gpuwatch kernels" not in (verdict.hint or ""):
+        busiest += efficiency.hint_of(session, "; all: `gpuwatch kernels SESSION`")
     bounds = [] if efficiency.headline(session) or not sound(session) else [verdict.text]
     if verdict.hint and sound(session):
         bounds.append(f"next: {efficiency.hint_of(session, verdict.hint)}")
@@ -197,7 +198,7 @@ def short(
     lines = (
         *((outcome, identity) if sound(session) else (identity, outcome)),
         [f"phases of a step: {', '.join(parts)}"] * bool(phases)
-        + [f"most time in kernels: {busiest}"] * bool(busiest),
+        + [f"most time in {busiest}"] * bool(busiest),
         bounds if efficiency.efficiency_rows(session) else [],
         [used] * bool(given) + [f"cost: {cost}"] * bool(cost),
         [
