@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sqlite3
 import subprocess
@@ -170,6 +171,11 @@ def test_a_python_without_torch_names_the_command_that_installs_it(
 def test_gpus_are_refused_where_there_are_none(cli: Cli, tmp_path: Path) -> None:
     done = cli("--record", "--gpus", "0", "--out", tmp_path / "out", "--", "sleep", "1", code=3)
     assert "--gpus: " in done.stderr and "; leave --gpus out" in one_line(done.stderr)
+
+
+def test_json_is_short_for_the_format_wherever_there_is_that(cli: Cli) -> None:
+    for words in (["sessions"], ["run", "--plan", "mnist-cnn"]):
+        assert json.loads(cli(*words, "--json").stdout)["schema"]
 
 
 def test_a_folder_that_cannot_be_written(cli: Cli, tmp_path: Path) -> None:

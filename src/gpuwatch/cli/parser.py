@@ -51,6 +51,9 @@ class Parser(argparse.ArgumentParser):
         def add_listed(*names: str, **settings: Any) -> argparse.Action:
             action = add(*names, **{**usual, **settings})
             self.arguments.append(action)
+            if action.dest == "format" and "json" in (action.choices or ()):
+                brief = {"dest": "format", "const": "json", "help": "as --format json"}
+                add_listed("--json", action="store_const", **brief)
             return action
 
         return add_listed

@@ -247,6 +247,12 @@ def test_a_profile_of_the_cpu_is_told_with_how_to_see_it(tmp_path: Path) -> None
     assert "25 % elementwise; all: `gpuwatch kernels" in brief
 
 
+def test_why_there_is_no_mfu_is_told_beside_flop_of_a_gpu(tmp_path: Path) -> None:
+    record(tmp_path / "a.gpuwatch", run={"dtype": None})
+    brief = as_text(short(read(tmp_path / "a.gpuwatch"), [], None, ""), 200)
+    assert "MFU unavailable: the workload did not report a data type whose peak is known" in brief
+
+
 @pytest.mark.parametrize(
     ("seconds", "note"),
     [

@@ -52,13 +52,16 @@ def partly_sampled(
     """Notes on metrics whose samples do not cover all of the window, each with its own share and
     number of runs. ``shown``: only on these.
 
-    The ends of a whole run are covered by no sample of any metric, which needs no note.
+    The ends of a whole run are covered by no sample of any metric, which needs no note, nor does a
+    run that is shorter than the time between two samples.
     """
     lowest: dict[str, list[float]] = {}
     kinds: dict[str, set[str]] = {}
     for session in sessions:
         covered = {k: of.coverage for k, of in session.metrics.items() if of.coverage is not None}
         timed = session.window.kind != _WHOLE_RUN
+        if not timed and (session.seconds or 0.0) < (session.interval_seconds or 0.0):
+            continue
         whole = 1.0 if timed else max(covered.values(), default=1.0)
         for name, share in covered.items():
             if share < FULL * whole and (shown is None or name in shown):

@@ -185,6 +185,8 @@ def short(
     if busiest and "gpuwatch kernels" not in (verdict.hint or ""):
         busiest += efficiency.hint_of(session, "; all: `gpuwatch kernels SESSION`")
     bounds = [] if efficiency.headline(session) or not sound(session) else [verdict.text]
+    if of.flop_rate.value is not None and of.mfu.value is None and used_gpus(session):
+        bounds.insert(0, f"{MFU} unavailable: {of.mfu.reason}")
     if verdict.hint and sound(session):
         bounds.append(f"next: {efficiency.hint_of(session, verdict.hint)}")
     shown = {row.name for row in main_rows(compared)}
