@@ -108,6 +108,15 @@ def test_json_lists_sessions_and_studies_as_before(said) -> None:
     assert len(found["sessions"]) == 5 and len(found["studies"]) == 2
 
 
+def test_a_long_environment_is_cut_but_in_json(said, tmp_path: Path) -> None:
+    label = f"bare,set=A={'x' * 200}"
+    record(tmp_path / "a.gpuwatch", extra={"environment": {"kind": "bare", "label": label}})
+    head, line = said(tmp_path, columns=1000)
+    assert "bare,set=A=xx" in line and "x…" in line and len(head) < 200
+    (found,) = json.loads("\n".join(said(tmp_path, "--json")))["sessions"]
+    assert found["environment"] == label
+
+
 GIB = 1024**3
 GAUGES = {("gpu0", "hw.gpu.memory.usage"): 20.0 * GIB}
 MEMORY = "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has 18 GiB free."

@@ -200,7 +200,7 @@ _FIGURES = ("MFU", "peak mem")
 _OPTIONAL = ("tags", *_FIGURES)
 """Columns that only some lists have."""
 _RESULT = 40
-"""Columns that the last cell needs at least, before others go."""
+"""Columns that the last cell needs at least, before others go, and environments have at most."""
 _NARROW = (
     ("session status command started elapsed result", 30),
     ("session status command started result", 26),
@@ -257,7 +257,7 @@ def _line(of: ListedSession | ListedStudy, runs: Sequence[ListedSession]) -> dic
         "session": of.name or name,
         "status": status,
         "command": commands,
-        "env": ", ".join(dict.fromkeys(filter(None, environments))),
+        "env": cut(", ".join(dict.fromkeys(filter(None, environments))), _RESULT),
         "tags": " ".join(of.tags),
         "started": started,
         # Of another year that alone.
