@@ -244,7 +244,17 @@ def test_a_profile_of_the_cpu_is_told_with_how_to_see_it(tmp_path: Path) -> None
     assert "next: `gpuwatch kernels" in brief
     record(tmp_path / "b.gpuwatch", steps=STEPS, extra={"profile": profile}, count={})
     brief = as_text(short(read(tmp_path / "b.gpuwatch"), [], None, ""), 200)
-    assert "25 % elementwise; all: `gpuwatch kernels" in brief
+    assert "25 % elementwise; all: `gpuwatch kernels" in " ".join(brief.split())
+
+
+def test_a_step_that_makes_most_of_the_mean_is_told_with_what_took_it(tmp_path: Path) -> None:
+    slow = {**STEPS[2], "seconds": 3.0, "phases": {"data": 2.5, "forward": 0.5}}
+    record(tmp_path / "a.gpuwatch", steps=[*STEPS[:2], slow, *STEPS[3:]])
+    brief = as_text(short(read(tmp_path / "a.gpuwatch"), [], None, ""), 200)
+    assert f"slowest step: {slow['step']}, 3.00 s, of it data 2.50 s\n" in brief
+    record(tmp_path / "b.gpuwatch", steps=[*STEPS[:2], *[slow | {"step": 3}] * 9, *STEPS[11:]])
+    brief = as_text(short(read(tmp_path / "b.gpuwatch"), [], None, ""), 200)
+    assert "slowest" not in brief, "several are slow"
 
 
 def test_why_there_is_no_mfu_is_told_beside_flop_of_a_gpu(tmp_path: Path) -> None:

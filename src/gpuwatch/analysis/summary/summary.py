@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -14,7 +15,14 @@ from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, p
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.ranks.ranks import Ranks, figures_of, recorded_ranks, tokens_per_second
-from gpuwatch.analysis.samples.rates import StepLine, leaps, mean_rate, samples_of, samples_per_step
+from gpuwatch.analysis.samples.rates import (
+    StepLine,
+    full_times,
+    leaps,
+    mean_rate,
+    samples_of,
+    samples_per_step,
+)
 from gpuwatch.analysis.samples.source import Source
 from gpuwatch.analysis.samples.steady_state import StepTimes, series_of
 from gpuwatch.analysis.samples.step_lines import (
@@ -38,6 +46,7 @@ from gpuwatch.analysis.summary.metrics import statistics_of
 from gpuwatch.analysis.summary.notes import how_timed, notes
 from gpuwatch.analysis.summary.training import Training, training_of
 from gpuwatch.analysis.summary.training import notes as training_notes
+from gpuwatch.core import units
 from gpuwatch.core.aggregate import total_of
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
@@ -46,6 +55,9 @@ from gpuwatch.session.reading.status import Status, status
 from gpuwatch.session.rows import DeviceRow, StepBucket, StepRow, mean_phases, with_phases
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import NONE, Label
+
+_MUCH = 1.05
+"""Times the median from which on the mean is clearly above it."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +107,9 @@ class Steps:
     """Training samples per second of training and evaluations together."""
     sampled_count: int | None = None
     """Timed steps with phases, drawn at random; ``None``: all."""
+    slowest: str | None = None
+    """``1, 259 ms, of it data 202 ms``: the step that makes most of what the mean is over the
+    median, where that is much."""
     known_until_seconds: float | None = None
     """Since the session's start: later output is unknown, and its steps are not counted; ``None``:
     the whole run is known."""
@@ -392,4 +407,23 @@ def steps_of(
         evaluation_seconds=evaluation or None,
         samples_per_second_overall=overall,
         sampled_count=round(sampled) if sampled < count else None,
+        slowest=_slowest(timed, times.size, median, mean, longest) if mean else None,
     )
+
+
+def _slowest(
+    timed: Sequence[StepLine], count: int, median: float | None, mean: float, longest: float | None
+) -> str | None:
+    if median is None or longest is None:
+        return None
+    if mean < _MUCH * median or longest - median < count * (mean - median) / 2:
+        return None
+    for row in timed:
+        if isinstance(row, StepRow) and row.seconds and longest in full_times(row):
+            number = row.step - len(row.seconds) + 1 + row.seconds.index(longest)
+            text = f"{number:,}, {units.quantity(longest, 's')}"
+            if row.count > 1 or not row.phases:
+                return text
+            most, took = max(row.phases.items(), key=itemgetter(1))
+            return f"{text}, of it {most} {units.quantity(took, 's')}"
+    return None

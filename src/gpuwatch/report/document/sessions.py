@@ -200,6 +200,7 @@ def short(
     lines = (
         *((outcome, identity) if sound(session) else (identity, outcome)),
         [f"phases of a step: {', '.join(parts)}"] * bool(phases)
+        + [f"slowest step: {session.steps.slowest}"] * bool(session.steps.slowest)
         + [f"most time in {busiest}"] * bool(busiest),
         bounds if efficiency.efficiency_rows(session) else [],
         [used] * bool(given) + [f"cost: {cost}"] * bool(cost),
