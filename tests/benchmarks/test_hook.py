@@ -14,8 +14,8 @@ from gpuwatch.hook.archive import build
 
 def test_an_interval_is_that_of_students_mean() -> None:
     found = hook.interval([1.0, 2.0, 3.0, 4.0])
-    error = math.sqrt(5 / 3) / 2
-    assert found.mean == 2.5 and found.high - found.low == pytest.approx(2 * 1.98 * error)
+    error = 3.1824 * math.sqrt(5 / 3) / 2  # Student's t of 3 degrees of freedom
+    assert found.mean == 2.5 and found.high - found.low == pytest.approx(2 * error, rel=1e-4)
     assert str(found.times(10)) == f"25.00 ({10 * found.low:.2f} to {10 * found.high:.2f})"
 
 

@@ -292,4 +292,4 @@ def test_what_the_hook_did_to_a_run_is_a_note_at_it(tmp_path: Path) -> None:
     path = tmp_path / "a.gpuwatch"
     assert summary(path, events=[("hook", told), ("hook", calm)], label="counted").notes == (told,)
     summary(tmp_path / "b.gpuwatch", label="plain")
-    assert f"resnet50 (counted): {told}" in doubts(read_sessions([tmp_path / "b.gpuwatch", path]))
+    assert f"counted: {told}" in doubts(read_sessions([tmp_path / "b.gpuwatch", path]))

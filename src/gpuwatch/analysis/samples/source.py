@@ -62,12 +62,15 @@ class Source:
 
     def edges(self, start: int, end: int) -> list[int]:
         """Times between ``start`` and ``end`` in nanoseconds that divide a series of rates: of the
-        samples, or every ten seconds where these or the step lines are many."""
+        samples; where these or the step lines are many, of every ten seconds that have any."""
         times = self._reader.samples((), start, end - 1).t
         if not self._many and len(times) <= MOST_RATES:
             return times.tolist()
         self._averaged = True
-        return list(range((start // _BUCKET_NS + 1) * _BUCKET_NS, end, _BUCKET_NS))
+        # Not every ten seconds: of a damaged file the last step may end in 292 years.
+        ends = [line.t for line in self.steps()]
+        marks = np.unique(np.array([*times, *ends], np.int64) // _BUCKET_NS) * _BUCKET_NS
+        return marks[(marks > start) & (marks < end)].tolist()
 
     def columns(self, channels: Sequence[ChannelRow], window: Window) -> dict[int, Column]:
         """The samples of these channels in ``window``, by channel id."""
