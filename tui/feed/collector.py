@@ -38,6 +38,7 @@ from gpuwatch.tui.feed.busiest import Busiest
 from gpuwatch.tui.feed.checks import CPU_SHARED, HISTORY, Checks
 from gpuwatch.tui.feed.gauges import (
     LOSS,
+    NO_EARLIER,
     Earlier,
     Period,
     Sources,
@@ -445,10 +446,7 @@ class Collector:
         return earlier_of(self.reader.path, self.meta)
 
     def _compared(self, earlier: Earlier | None) -> str:
-        if earlier is None:
-            folder = self.reader.path.absolute().parent.parent
-            return f"no finished run of this command before it in {folder}"
-        return earlier.compared(self._steps.newest_timed()[::-1])
+        return earlier.compared(self._steps.newest_timed()[::-1]) if earlier else NO_EARLIER
 
     @property
     def end(self) -> int:

@@ -462,8 +462,9 @@ def panels_of(
     return tuple(panels)
 
 
-_MOST_FILES, _MOST_LINES = 100, 20_000
-"""Newest sessions that are opened to find it, and first step lines that are read of it."""
+_NEWEST_FILES, _MOST_LINES = 100, 20_000
+"""Newest sessions that are opened before all others, and first step lines that are read of it."""
+NO_EARLIER = "no finished run of this command in this environment before it"
 
 
 @dataclass(frozen=True)
@@ -513,13 +514,14 @@ def earlier_of(path: Path, meta: Mapping[str, JSON]) -> Earlier | None:
     began before it and is finished; ``None``: there is none."""
     began = (number(mapping(meta.get("clock")).get("unix_ns")) or 0.0) / 1e9  # as ``timing`` rounds
     files = sorted(path.parent.parent.glob(f"*/*{SUFFIX}"), key=changed, reverse=True)
-    known = filter(None, map(timing, files[:_MOST_FILES]))
-    same = [each for each in known if each.finished and each.cell == cell_of(meta)]
-    newest = max(
-        (each for each in same if each.start < began), key=lambda each: each.start, default=None
-    )
-    if newest is None:
+    for some in files[:_NEWEST_FILES], files[_NEWEST_FILES:]:
+        known = filter(None, map(timing, some))
+        same = [each for each in known if each.finished and each.cell == cell_of(meta)]
+        if before := [each for each in same if each.start < began]:
+            break
+    else:
         return None
+    newest = max(before, key=lambda each: each.start)
     with SessionReader(newest.path) as reader:
         rows = [row for row in islice(reader.all_steps(), _MOST_LINES) if not row.warmup]
     when = time.strftime("%d %b %H:%M", time.localtime(newest.start))

@@ -17,7 +17,7 @@ from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Feed, News
-from gpuwatch.tui.feed.gauges import STEP_TIME
+from gpuwatch.tui.feed.gauges import NO_EARLIER, STEP_TIME
 from gpuwatch.tui.feed.posting import Delivery
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, Unreadable, View
 from gpuwatch.tui.live.page import Page, page_of, panel_columns
@@ -32,6 +32,8 @@ from gpuwatch.tui.widgets.page import KERNELS, Row, SnapshotPage, number_lines
 
 _LONG_NS = 30 * NS
 """The end of what took longer is heard."""
+_SAID_SECONDS = 4.0
+"""How long it is said that there is no earlier run."""
 _NOT_OF_MACHINES = ("compare", "compare_alone", "export", "over", "stop")
 
 
@@ -159,6 +161,11 @@ class LiveScreen(TimeTravel, Stopping):
             if news.t > _LONG_NS and last and not news.machine_only:
                 self.gpuwatch.call(f"{title_line(news)}: {end_lines(news)[0]}")
         self._follow = news.goes_on
+        if news.earlier == NO_EARLIER:
+            news = replace(news, earlier="")
+            self._ask(earlier=False)
+            self._say(NO_EARLIER)
+            self.set_timer(_SAID_SECONDS, self._unsay)
         self.snapshot = news
         if self._waits_for_next and news.replay is None:
             self._open_next(news)
@@ -426,6 +433,10 @@ class LiveScreen(TimeTravel, Stopping):
             self.action_to_now()
         else:
             self.gpuwatch.go_home(self.path)
+
+    def _unsay(self) -> None:
+        if self.options.message == NO_EARLIER:
+            self._say("")
 
     def _say(self, message: str) -> None:
         self.options = replace(self.options, message=message)

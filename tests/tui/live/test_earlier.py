@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sqlite3
 from array import array
 from contextlib import closing
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.rows import StepRow
-from gpuwatch.tui.feed.gauges import STEP_TIME, Earlier
+from gpuwatch.tui.feed.gauges import NO_EARLIER, STEP_TIME, Earlier
 from gpuwatch.tui.feed.samples import Window
 from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.widgets.gauge_rows import GHOST, gauge_rows
@@ -114,14 +115,30 @@ def test_over_steps_before_its_first_timed_one_the_earlier_run_has_no_time() -> 
 )
 def test_what_is_no_earlier_run_of_the_same_is_not_taken(tmp_path: Path, script: Script) -> None:
     snapshot = snapshot_of(written(tmp_path, other=script), View(earlier=True), 30.0)
-    assert snapshot.earlier.startswith("no finished run of this command before it in ")
-    assert str(tmp_path / "studies") in snapshot.earlier
+    assert snapshot.earlier == NO_EARLIER
 
 
 def test_a_run_is_not_the_one_before_itself(tmp_path: Path) -> None:
     """Whatever the last digits of its start are rounded to."""
     path = write(tmp_path / "studies" / "now" / "01-bare.gpuwatch", replace(BEFORE, start=6e-7))
-    assert snapshot_of(path, View(earlier=True), 30.0).earlier.startswith("no finished run")
+    assert snapshot_of(path, View(earlier=True), 30.0).earlier == NO_EARLIER
+
+
+async def test_that_there_is_none_is_said_for_a_while(tmp_path: Path) -> None:
+    async with live(written(tmp_path), seconds=30.0) as (app, pilot):
+        for _ in range(2):
+            await pilot.press("b")
+            await shows(pilot, f" » {NO_EARLIER}\n")
+            await until(pilot, lambda: NO_EARLIER not in screen_text(app))
+
+
+def test_it_is_found_below_any_number_of_newer_files(tmp_path: Path) -> None:
+    path = written(tmp_path, before=BEFORE)
+    for each in (tmp_path / "studies").glob("*/*"):
+        os.utime(each, (0, 0))
+    for at in range(100):
+        (path.parent / f"{at}.gpuwatch").touch()
+    assert "09 Oct 07:53" in snapshot_of(path, View(earlier=True), 30.0).earlier
 
 
 def test_of_two_the_newer_is_taken(tmp_path: Path) -> None:
