@@ -19,7 +19,7 @@ from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
 from gpuwatch.analysis.hardware.pipes import TENSOR
 from gpuwatch.analysis.measured_value import MeasuredValue
-from gpuwatch.analysis.samples.step_lines import NO_STEPS, NO_STEPS_YET
+from gpuwatch.analysis.samples.step_lines import NO_STEPS
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, DERIVED, Method, reading_of
 from gpuwatch.core.models import JSON, mapping, number
@@ -32,7 +32,7 @@ from gpuwatch.tui.feed.alerts import uses_no_gpu
 from gpuwatch.tui.feed.checks import Ceilings, of_pipes
 from gpuwatch.tui.feed.samples import NOTHING, Derived, Histories, History, Window
 from gpuwatch.tui.feed.snapshot import MISSING, Alert, DeviceNow, Gauge, Panel, Reading
-from gpuwatch.tui.feed.steps import Steps, WorkRate
+from gpuwatch.tui.feed.steps import Steps, WorkRate, no_steps_yet
 
 _IMPORTED = "an imported profile has no samples and no steps"
 _UNKNOWN_GPUS = "GPUs not known"
@@ -59,17 +59,17 @@ class Period(NamedTuple):
 def period_of(
     window: Window, timed: tuple[int, int], t: int, steps: tuple[int, int], least: float
 ) -> Period:
-    """The window, if it is a part of the run; else its ``timed`` steps, as in ``gpuwatch show``.
+    """The ``timed`` steps, as in ``gpuwatch show``, if all are in the window; else the window.
 
-    Of a window the part with ``steps``, if that is ``least`` long: what a run does without steps
-    is no rate of 0, and what the devices do meanwhile is not of the same time.
+    Of it the part with timed steps, else with any ``steps``, if that is ``least`` long: what a run
+    does without steps is no rate of 0, and what the devices do meanwhile is not of the same time.
     ``timed``: from 0 to the end ``t`` of a run that has none.
     """
-    if (window.start, window.end) == timed or (window.start <= 0 and window.end >= t):
+    if window.start <= timed[0] and timed[1] <= window.end:
         return Period(*timed, "whole run" if timed == (0, t) else "timed steps")
+    spans = ((max(window.start, of[0]), min(window.end, of[1])) for of in (timed, steps))
     whole = window.start, window.end
-    part = max(window.start, steps[0]), min(window.end, steps[1])
-    start, end = part if part[1] - part[0] > least else whole
+    start, end = next((each for each in spans if each[1] - each[0] > least), whole)
     length = window.end - window.start
     if end - start > 0.95 * length:  # but for the last moment, it is of steps
         return Period(start, end, _last(length))
@@ -291,9 +291,8 @@ def _no_count_reason(sources: Sources, what: str) -> str:
     if sources.kind == "machine":
         return "no workload: FLOP are counted from its steps"
     if not sources.steps.any:
-        if sources.live and mapping(sources.meta.get("waiting")).get("for") == "own lines":
-            return "figures follow in some seconds"
-        return NO_STEPS_YET if sources.live else NO_STEPS  # why stands with the workload
+        # Of a run that is over why stands with the workload.
+        return no_steps_yet(sources.meta) if sources.live else NO_STEPS
     if sources.unused:
         return "the run does not use this GPU"
     return sources.steps.doubt or f"the workload counts no {what}"

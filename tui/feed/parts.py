@@ -8,7 +8,7 @@ from typing import Any
 from gpuwatch.core.models import mapping, number
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.status import Status
-from gpuwatch.tui.feed.steps import Steps
+from gpuwatch.tui.feed.steps import FIGURES_SOON, Steps
 
 _LONGEST_START_NS = 60 * NS
 """After this a program that has not imported torch is not expected to."""
@@ -97,7 +97,7 @@ def _of_command(meta: Mapping[str, Any], t: int, *, cuda: bool) -> str:
     if waiting.get("for") == "import":
         return f"importing torch{_seconds(t, since)}"
     if waiting.get("for") == "own lines":
-        return "figures soon"
+        return FIGURES_SOON
     if waiting.get("for") == "evaluation":
         return "counting the first calls of a model"
     before = "CUDA or the first step" if cuda else "the first step"

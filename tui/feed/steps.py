@@ -66,6 +66,13 @@ _STALE_NS = 3 * NS
 """Least time without a step line after which the current rate is unknown."""
 _MOST_BUCKETS = 1000
 """Buckets that one step line may cover; a foreign file may hold any time."""
+FIGURES_SOON = "figures soon"
+
+
+def no_steps_yet(meta: Mapping[str, Any]) -> str:
+    """Why a run that goes on has no step."""
+    soon = mapping(meta.get("waiting")).get("for") == "own lines"
+    return FIGURES_SOON if soon else NO_STEPS_YET
 
 
 class StepHistory(History):
@@ -521,6 +528,7 @@ class Steps:
             if total is None and printed is not None and printed.counts(step):
                 total = printed.total
         silence = self.silence(t) if live else None
+        why = no_steps_yet(meta) if live else no_steps(meta)
         durations: Sequence[float] = self._durations()
         newest = self._newest(self.newest_timed())
         if not live and not self._writers:
@@ -533,13 +541,13 @@ class Steps:
         known = live and last is not None and not warmup and left > 0
         return Work(
             reports=last is not None,
-            no_steps=no_steps(meta),
+            no_steps=why,
             warmup=warmup,
             step=step,
             total=total,
             eta_seconds=time_left(left, mean, self.recent) if known and silence is None else None,
             silence=silence if known else None,
-            throughput=self._throughput(live)
+            throughput=self._throughput(live, why)
             if silence is None
             else Reading(None, Method.COUNTED, silence, "step lines"),
             step_seconds=pace,
@@ -559,10 +567,10 @@ class Steps:
             return self.whole
         return [row for row in self.recent if not row.warmup]
 
-    def _throughput(self, live: bool) -> Reading:
+    def _throughput(self, live: bool, no_steps: str) -> Reading:
         """Samples per second: over the last seconds, or the timed steps of a finished run."""
         if not self.recent:
-            return Reading(None, Method.UNAVAILABLE, NO_STEPS_YET)
+            return Reading(None, Method.UNAVAILABLE, no_steps)
         if self.doubt:
             return Reading(None, Method.UNAVAILABLE, self.doubt)
         timed = [] if live else self.timed_lines()

@@ -13,7 +13,7 @@ from gpuwatch.analysis.samples.step_lines import GIVE_STEPS, NO_STEPS, NO_STEPS_
 from gpuwatch.core.metrics import CATALOGUE, Method, reading_of
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import bounded, clock_time, counted, quantity, si
-from gpuwatch.tui.feed.snapshot import DeviceNow, Gauge, Reading, Snapshot, StepShares, Work
+from gpuwatch.tui.feed.snapshot import DeviceNow, Gauge, Reading, Snapshot, Work
 from gpuwatch.tui.widgets.base_screen import FIND, FindScreen
 from gpuwatch.tui.widgets.gauge_rows import is_cache_reuse, mean_text, share_texts
 from gpuwatch.tui.widgets.head_rows import age_text, event_text
@@ -117,8 +117,8 @@ def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
     if snapshot.gauges:
         rows += _gauges(snapshot, width)
     if snapshot.work is not None:
-        rows += _steps(snapshot.work, snapshot.shares, width)
-        if not snapshot.work.reports and snapshot.status.live:
+        rows += _steps(snapshot, snapshot.work, width)
+        if not snapshot.work.reports and snapshot.work.no_steps == NO_STEPS_YET:
             rows += wrapped(GIVE_STEPS, width, mark="→")
         for event in snapshot.events:
             if event.kind == "progress-lines" and event.t <= snapshot.t:
@@ -161,9 +161,10 @@ def _gauges(snapshot: Snapshot, width: int) -> list[Row]:
     return rows
 
 
-def _steps(work: Work, shares: StepShares | None, width: int) -> list[Row]:
+def _steps(snapshot: Snapshot, work: Work, width: int) -> list[Row]:
     """Their time, throughput, loss and phases."""
-    why = None if work.reports else work.no_steps or NO_STEPS_YET
+    shares = snapshot.shares
+    why = None if work.reports else work.no_steps
     untimed = why or (NO_STEPS if work.warmup else work.throughput.reason)
     over = work.newest.removeprefix("the ") + counted(work.step_count, "timed step")
     figures: list[tuple[str, float | None, str, str | None, str]] = [
@@ -175,7 +176,8 @@ def _steps(work: Work, shares: StepShares | None, width: int) -> list[Row]:
         mean = f"mean of {shares.newest}{counted(shares.steps, 'step')}" if shares else ""
         figures.append((f"phase: {name}", share, "1", None, mean))
     rows: list[Row] = [(("", "text"),), ((" steps", "strong"),)]
-    rows += _number("throughput", work.throughput, width, "{sample}/s")
+    now = " now" * snapshot.status.live  # that of the last seconds
+    rows += _number(f"samples/s{now}", work.throughput, width, "{sample}/s")
     for name, value, unit, reason, source in figures:
         known = Reading(value, Method.MEASURED, reason if value is None else None, source)
         rows += _number(name, known, width, unit)

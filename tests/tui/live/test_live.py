@@ -136,6 +136,19 @@ def test_how_steps_are_told_stands_on_the_page_of_numbers_beside_a_printed_count
     assert "→ no steps yet: step lines, or torch with --hook loss" in numbers_text(path)
 
 
+def test_before_the_first_figures_all_have_one_reason(session: Make) -> None:
+    """In its first seconds the lines of a program are not read yet, as its count is."""
+    waiting = {"launch": {"t": NS}, "waiting": {"for": "own lines", "t": NS}}
+    page = numbers_text(session(kind="command", steps=False, meta=waiting), 120)
+    assert page.count("   figures soon\n") == 8, "FLOP/s, two MFU, bytes/s, four of the steps"
+    assert "no steps" not in page
+
+
+def test_what_is_of_the_last_seconds_is_called_so(session: Make) -> None:
+    assert "   samples/s now  " in numbers_text(session())
+    assert "   samples/s  " in numbers_text(session("02", meta=finished(), alive=False))
+
+
 async def test_space_holds_the_view_and_lets_it_go(session: Make) -> None:
     path = session()
     async with live(path) as (app, pilot):

@@ -155,6 +155,14 @@ def test_the_work_of_a_part_is_the_mean_of_its_steps(session: Make) -> None:
     assert "no step in the last 10 s" in text
 
 
+def test_a_part_with_all_timed_steps_has_the_means_of_these(session: Make) -> None:
+    path = session(meta=finished(), alive=False, total_steps=8000)
+    whole, part = (shown(path, View(seconds=seconds)) for seconds in (None, 89))
+    assert whole.means == part.means == "timed steps" and part.window.start > 0
+    for one, other in zip(whole.gauges, part.gauges, strict=True):
+        assert one.reading == other.reading and one.period == other.period
+
+
 def test_of_a_run_that_is_over_every_value_is_the_mean_that_show_gives(session: Make) -> None:
     path = session(meta=finished(), alive=False)
     text = page_text(path, (120, 40))

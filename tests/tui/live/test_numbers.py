@@ -215,7 +215,7 @@ def test_what_a_counter_gains_in_a_second_is_named_so(session: Make) -> None:
 def test_the_figures_of_the_steps_are_there_and_why_one_is_not(session: Make) -> None:
     text = numbers_text(session(phases={"forward": 0.6, "backward": 0.4}), 100)
     steps = text.partition("\n steps\n")[2]
-    for figure in ("throughput ", "median step ", "last loss ", "phase: forward "):
+    for figure in ("samples/s now ", "median step ", "last loss ", "phase: forward "):
         assert f"   {figure}" in steps
     bare = snapshot_of(session("02-bare"))
     assert bare.work is not None
