@@ -233,19 +233,26 @@ def _device_title(snapshot: Snapshot, width: int) -> Line:
     row = Line(width).add(" ")
     row.add(device.title if device else "no device recorded", "strong")
     on_gpu = device is not None and device.row.kind == "gpu"
+    tab, role = "", "muted"
+    notes: tuple[str, ...] = ("",)
     if snapshot.off_gpus and not on_gpu:
         if not any(alert.kind == "unused" for alert in snapshot.alerts):
             row.add(f"  the run {'uses' if snapshot.status.live else 'used'} no GPU", "muted")
     elif len(snapshot.gpus) > 1:
         place = [gpu.row.id for gpu in snapshot.gpus].index(str(snapshot.selected)) + 1
-        row.add(f"  {place} of {len(snapshot.gpus)}, Tab for the next", "muted")
+        row.add(f"  {place} of {len(snapshot.gpus)}", "muted")
+        tab = ", Tab for the next"
     elif not snapshot.gpus and snapshot.devices:
         row.add("  no GPU recorded", "muted")
     if device is not None and on_gpu and (snapshot.off_gpus or device.row.used is False):
-        row.add("  not used by this run", "warn")
+        notes, role = ("  not used by this run",), "warn"
     elif device is not None and device.row.used is None:
-        why = "perhaps not the run's: CUDA has not started" if snapshot.phase else UNKNOWN_GPUS
-        row.add(f"  {why if len(why) + 2 <= row.left else 'GPUs not known'}", "muted")
+        notes = (f"  {UNKNOWN_GPUS}", "  GPUs not known")
+        if snapshot.phase:
+            notes = ("  perhaps not the run's: CUDA has not started", "  no use seen yet")
+    fitting = ((key, note) for note in notes for key in (tab, "") if len(key + note) <= row.left)
+    tab, note = next(fitting, ("", notes[-1]))
+    row.add(tab, "muted").add(note, role)
     return row.end(zoom_text(snapshot, row.left), "muted")
 
 

@@ -419,6 +419,10 @@ def test_while_the_gpus_of_a_run_are_not_known_it_is_said_and_no_share_is_told(
     text = page_text(path, size)
     assert "counted, GPUs not known" in text and "of peak" not in text and "…" not in text
     assert "it is not known which GPUs are the run's" in text or size == (80, 24)
+    ahead = {"launch": {"t": 0}, "hook": {"given": True}, "waiting": {"for": "import", "t": 0}}
+    early = session("02", kind="command", steps=False, gpus=2, gpus_unknown=True, meta=ahead)
+    for width, note in (120, ", Tab for the next  per"), (90, "2  per"), (80, "  no use seen yet"):
+        assert note in page_text(early, (width, 24)), width
     add(path, replace(RUN, gpus=(("gpu3", 36 * GIB, 0.8),)))
     text = page_text(path, size)
     assert " GPU 3  NVIDIA" in text and " peak" in text and "not known" not in text
