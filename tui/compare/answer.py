@@ -112,7 +112,10 @@ def column_of(answer: Answer, path: str) -> int:
 def history_cases(answer: Answer) -> list[Case]:
     """The cases of the histories: one with every run, or one per question with its cells."""
     if one_by_one(answer.study):
-        return [Case("", tuple(Group(label, (path,)) for label, path in _one_by_one(answer.study)))]
+        runs = _one_by_one(answer.study)
+        short = all(len(letter) < 2 for letter, _, _ in runs)  # a line has room for one
+        lines = (Group(label, (path,), letter * short) for letter, label, path in runs)
+        return [Case("", tuple(lines))]
     cases = []
     for question in answer.study.questions:
         base = question.baseline
@@ -138,7 +141,8 @@ def kernel_pairs(answer: Answer) -> list[Pair]:
             pairs.append(Pair((first.label, second.label), paths, sentences))
     if pairs or not one_by_one(answer.study):
         return pairs
-    (name, base), *others = _one_by_one(answer.study)
+    runs = _one_by_one(answer.study)
+    (name, base), *others = [(f"{letter} {label}".strip(), path) for letter, label, path in runs]
     return [Pair((name, label), (base, path)) for label, path in others]
 
 
@@ -147,11 +151,12 @@ def _profiled(cell: Cell) -> Path:
     return Path((nearest_profiled(cell) or (cell.judged or cell.runs)[0].session).path)
 
 
-def _one_by_one(study: StudyResult) -> list[tuple[str, Path]]:
-    """Letters or numbers with names, and paths of the sessions, the baseline first."""
+def _one_by_one(study: StudyResult) -> list[tuple[str, str, Path]]:
+    """Letters, if they have some, names, else with numbers, and paths of the sessions, the baseline
+    first."""
     told = {each.letter: each.label for each in lettered(study)[1]}
     runs = [
-        (f"{name} {told[name]}" if name in told else f"{at} {name}", Path(session.path))
+        (*((name, told[name]) if name in told else ("", f"{at} {name}")), Path(session.path))
         for at, (name, session) in enumerate(zip(columns(study), study.sessions, strict=True), 1)
     ]
     base = baseline(study.sessions) or 0

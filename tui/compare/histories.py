@@ -29,6 +29,7 @@ class Group:
 
     label: str
     paths: tuple[Path, ...]
+    letter: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,7 @@ class HistoriesScreen(CanvasScreen):
                 group.label,
                 tuple(curves[path] for path in group.paths if path in curves),
                 len(group.paths),
+                group.letter,
             )
             for group in groups
         ]

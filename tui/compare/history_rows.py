@@ -48,6 +48,8 @@ class Series:
     """The runs that are read."""
     count: int
     """Number of all runs."""
+    letter: str = ""
+    """What it is called elsewhere, too; empty: nothing."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def history_rows(
     low, high, cut_off = _scale([v for values in timed for v in values if v is not None], view)
     if view.metric.key == STEP_TIME:
         cut_off |= any(v is not None and v > high for each in placed for v in each.values)
-    figures = 70 if any(each.count > 1 for each in series) else 25
+    figures = 70 if any(each.count > 1 for each in series) else 40
     longest = max((cell_len(clean(each.label)) for each in series), default=0)
     label = min(max(width // 3, width - figures), longest)
     legend = [_legend(each, view, label, width) for each in placed]
@@ -155,9 +157,8 @@ def _place(at: int, series: Series, view: View, stretch: tuple[float, float], do
     values = [_median([means[dot] for means in by_run]) for dot in range(common)]
     values += [None] * (dots - common)
     timed = tuple(curve.figure for curve in curves)
-    return _Placed(
-        _in_turn(LETTERS, at), _in_turn(ROLES, at), series, len(curves), tuple(values), timed
-    )
+    letter = series.letter or _in_turn(LETTERS, at)
+    return _Placed(letter, _in_turn(ROLES, at), series, len(curves), tuple(values), timed)
 
 
 def _in_turn(names: Sequence[str], place: int) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
+from gpuwatch.analysis.summary.failure import in_few_words
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, clock_time
-from gpuwatch.session.reading.status import State
+from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.rows import EventRow
 from gpuwatch.session.study.estimate import about
 from gpuwatch.session.study.progress import StudyPosition
@@ -20,6 +21,8 @@ _WIDE = 100
 """Least columns of what came after the elapsed time."""
 _MIN_ARGUMENTS = 12
 """Fewest columns in which a command's arguments are begun."""
+_LEAST_NAME = 16
+"""Columns that a long name keeps beside a long environment."""
 _MIN_NAME = 33
 """Least columns of workload and environment beside the position in the study."""
 
@@ -47,11 +50,9 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
     """Workload, environment, position in the study, state and time."""
     now = snapshot.replay or snapshot
     mark, role = MARKS[now.status.state]
-    row, where = Line(width), Line(width)
-    if snapshot.machine_only and not snapshot.elsewhere:
-        row.add("this machine", "strong")
-    else:
-        row.add(clean(snapshot.name), "strong")
+    name, where = "this machine", Line(width)
+    if not snapshot.machine_only or snapshot.elsewhere:
+        name = clean(snapshot.name)
         if snapshot.environment and not snapshot.machine_only:
             where.add(" in ", "muted").add(clean(snapshot.environment), "strong")
         if snapshot.elsewhere:
@@ -68,10 +69,11 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
     # Of a machine nothing runs that is watched; of another moment its age says all.
     if not now.status.live or not (snapshot.machine_only or snapshot.replay):
         clock = f"  {clock_time(now.seconds)} "
-        end = [(f"{mark} {now.status.state.value}", role), (clock, "strong")]
+        end = [(f"{mark} {_by_signal(now.status) or now.status.state.value}", role)]
+        end.append((clock, "strong"))
     if snapshot.place is not None:
         used_columns = sum(len(text) for text, _ in [*right, *end])
-        used = row.used + where.used + 10
+        used = cell_len(name) + where.used + 10
         right += _place(snapshot.place, width - used_columns - min(used, _MIN_NAME) - 1)
     right += end
     over = not snapshot.status.live and not snapshot.replay
@@ -80,6 +82,8 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
         further = [each for each in took if each[0] in FURTHER and each[1] > snapshot.seconds / 10]
         right += [(f"+ {clock_time(round(time))} {name} ", "muted") for name, time in further]
     size = sum(len(text) for text, _ in right)
+    most = max(_LEAST_NAME, width - size - where.used - 3)
+    row = Line(width).add(fit(name, most), "strong")
     room = width - size - row.used - where.used - 12
     if room >= min(cell_len(snapshot.arguments), _MIN_ARGUMENTS):
         row.add(fit(snapshot.arguments, room).rstrip())
@@ -90,6 +94,12 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
     for text, colour in right:
         row.add(text, colour)
     return row
+
+
+def _by_signal(status: Status) -> str:
+    """``killed (SIGKILL)``; empty: it was not ended by a signal."""
+    known = status.state is State.KILLED and status.exit_code is not None
+    return in_few_words(status, "") if known else ""
 
 
 def _place(place: StudyPosition, width: int) -> list[tuple[str, str]]:
@@ -114,7 +124,9 @@ def trouble_rows(trouble: Trouble, width: int) -> list[Line]:
 
 def banner_rows(snapshot: Snapshot, width: int) -> list[Line]:
     """Error, warnings and notice."""
-    rows = [] if snapshot.trouble is None else trouble_rows(snapshot.trouble, width)
+    trouble = snapshot.trouble
+    in_title = trouble is not None and trouble.text == _by_signal(snapshot.status)
+    rows = [] if trouble is None or in_title else trouble_rows(trouble, width)
     rows += warning_rows(snapshot, width)
     if snapshot.notice:
         rows.append(Line(width).add(" ! ", "warn").add(clean(snapshot.notice), "text"))

@@ -319,8 +319,7 @@ def test_programs_of_two_names_are_compared_across_commands_alone(tmp_path: Path
     paths = [*saved(tmp_path, FAST, 0.5), *saved(tmp_path, other, 0.6, digest="other.py 1")]
     result = read_sessions(paths)
     assert result.notes[0] == (
-        "INVALID: train.py, other.py are different workloads; "
-        "--across-commands compares different commands"
+        "INVALID: different commands: train.py, other.py (--across-commands compares them)"
     )
     (contrast,) = only(read_sessions(paths, across_commands=True)).contrasts
     assert contrast.verdict.kind is Kind.SLOWER

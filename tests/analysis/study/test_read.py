@@ -285,7 +285,7 @@ def test_different_workloads_are_never_a_ratio(tmp_path: Path) -> None:
     ]
     result = read_sessions(paths)
     assert [question.contrasts for question in result.questions] == [(), ()]
-    assert result.notes == ("INVALID: resnet50, alexnet are different workloads",)
+    assert result.notes == ("INVALID: different workloads: resnet50, alexnet",)
 
 
 def test_a_few_runs_of_several_programs_stand_side_by_side(tmp_path: Path) -> None:

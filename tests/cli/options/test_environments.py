@@ -203,7 +203,7 @@ def test_two_workloads_in_two_environments_run_workload_by_workload(
     assert [line.split(": ")[1] for line in told] == ["gcn in docker", "sentiment-rnn in docker"]
 
     compared = json.loads(cli.read("compare", first, second, "--format", "json").stdout)
-    assert any("different workloads" in note for note in compared["notes"])
+    assert any("different workloads:" in note for note in compared["notes"])
     assert "step time, median" in cli.read("compare", first, second, "--format", "md").stdout
     rows = list(csv.DictReader(io.StringIO(cli.read("export", first).stdout)))
     assert len(rows) > 2 and "cpu hw.cpu.utilization [1]" in rows[0]

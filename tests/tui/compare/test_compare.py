@@ -367,7 +367,7 @@ async def test_two_workloads_have_no_verdict_and_why_stands_first(session: Make)
         session("02", name="vit", meta=finished(), alive=False),
     ]
     async with running(lambda: whole(paths)) as (app, pilot):
-        await shows(pilot, "INVALID: mnist-cnn, vit are different workloads")
+        await shows(pilot, "INVALID: different workloads: mnist-cnn, vit")
         assert "INVALID" in screen_text(app).splitlines()[1]
 
 
@@ -379,7 +379,7 @@ async def test_of_two_programs_the_key_that_compares_them_is_told_and_shown(sess
     async with running(lambda: CompareScreen(paths)) as (app, pilot):
         await shows(pilot, "x across")
         told = " ".join(screen_text(app).split())
-        assert "are different workloads; x compares different commands" in told
+        assert "no verdict: different commands: a.py, b.py (x compares them)" in told
         await pilot.press("x")
         await shows(pilot, "NO VERDICT")
 

@@ -79,6 +79,23 @@ def test_every_line_has_its_letter_on_it_at_its_end_and_in_the_legend() -> None:
     assert " ".join(text[-1].split()).startswith("b docker 75 % mean of timed steps")
 
 
+def test_a_long_label_gives_way_to_the_words_of_its_figure() -> None:
+    legend = rows(Series("run.py 60, bare, its-file, its start " * 3, (run([0.2] * 9),), 1))[-1]
+    assert legend.startswith(" a run.py 60, bare, ") and "…  20 %  mean of timed steps" in legend
+
+
+async def test_a_run_has_the_letter_of_the_front_page_on_its_line(session: Make) -> None:
+    paths = [
+        session(at, name=name, kind="command", meta=finished(), alive=False)
+        for at, name in (("01-" + "a" * 60, "a.py"), ("02-" + "b" * 60, "b.py"))
+    ]
+    async with running(lambda: CompareScreen(paths), (100, 30)) as (app, pilot):
+        await shows(pilot, "B  b.py")
+        await pilot.press("h")
+        await shows(pilot, "\n B b.py")
+        assert "\n A a.py" in screen_text(app) and "B A" not in screen_text(app)
+
+
 def test_where_only_ascii_can_be_drawn_lines_are_their_letters() -> None:
     picture = Overlay(20, 5, ascii=True)
     picture.add("a", "text", [0.0] * 40, (0.0, 1.0))

@@ -330,6 +330,9 @@ def test_why_a_run_did_not_end_well_stands_in_the_foot(state: str) -> None:
     ended = entry("a/01", status=state, status_text="exit code 1", reason="No module named 'x'")
     told = ["".join(part for part, _ in row.spans()) for row in details(Item(entry=ended), 80, 3)]
     assert told == [" ✗ exit code 1: No module named 'x'"]
+    by_signal = {"status_text": "ended by SIGKILL", "failure": "killed (SIGKILL)", "reason": ""}
+    (row,) = details(Item(entry=replace(ended, **by_signal)), 80, 3)
+    assert "".join(part for part, _ in row.spans()) == " ✗ killed (SIGKILL)", "as in the list"
     good = replace(ended, status="finished")
     assert details(Item(entry=good), 80, 3) == []
     of_study = Item(study=LISTED.studies[0], runs=(good, ended), every=(good, ended))

@@ -258,8 +258,16 @@ def test_the_end_of_a_killed_run_is_told_by_its_signal_alone(session: Make) -> N
     killed = {"message": "killed (SIGKILL)", "hint": None}
     ended = finished(0, seconds=90) | {"error": killed}
     ended["result"] |= {"code": None, "signal": 9}
-    text = page_text(session(meta=ended, alive=False))
-    assert "✗ killed (SIGKILL)" in text and "exit code" not in text
+    title, *rows = page_text(session(meta=ended, alive=False)).splitlines()
+    assert title.endswith("✗ killed (SIGKILL)  1:30") and "exit code" not in "".join(rows)
+    assert not any("killed" in row for row in rows)
+    ended["error"] = killed | {"message": "CUDA error: no kernel image"}
+    assert " ✗ CUDA error: no kernel image\n" in page_text(session("02", meta=ended, alive=False))
+
+
+def test_a_long_name_gives_way_to_the_environment(session: Make) -> None:
+    title, *_ = page_text(session(name="name-" * 20, environment="docker=img")).splitlines()
+    assert title.endswith("-n… in docker=img  ▶ running  1:30")
 
 
 def test_a_run_took_as_long_as_lists_and_show_say_and_its_recording_is_called_that(

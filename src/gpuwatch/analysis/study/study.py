@@ -161,12 +161,14 @@ def _notes(
     if questions and plan is None and not compared and len(strangers) + len(cases) > 1:
         names = list(dict.fromkeys(clean(question.label) for question in questions))
         kinds = {str(question.workload["kind"]) for question in questions}
-        flag = "; --across-commands compares different commands" * (kinds == {"command"})
+        what, flag = "workloads", ""
+        if kinds == {"command"}:
+            what, flag = "commands", " (--across-commands compares them)"
         yield (
             f"{Kind.INVALID.word}: a built-in workload against a program of your own; only their "
             "figures"
             if kinds == {"command", "workload"}
-            else f"{Kind.INVALID.word}: {', '.join(names)} are different workloads{flag}"
+            else f"{Kind.INVALID.word}: different {what}: {', '.join(names)}{flag}"
         )
     alone = [each for each in questions if not each.contrasts]
     if compared and plan is None and alone:
