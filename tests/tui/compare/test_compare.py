@@ -379,7 +379,7 @@ async def test_of_two_programs_the_key_that_compares_them_is_told_and_shown(sess
     async with running(lambda: CompareScreen(paths)) as (app, pilot):
         await shows(pilot, "x across")
         told = " ".join(screen_text(app).split())
-        assert "no verdict: different commands: a.py, b.py (x compares them)" in told
+        assert "INVALID: different commands: a.py, b.py (x compares them)" in told
         await pilot.press("x")
         await shows(pilot, "NO VERDICT")
 

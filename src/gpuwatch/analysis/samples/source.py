@@ -70,7 +70,7 @@ class Source:
         # Not every ten seconds: of a damaged file the last step may end in 292 years.
         ends = [line.t for line in self.steps()]
         marks = np.unique(np.array([*times, *ends], np.int64) // _BUCKET_NS) * _BUCKET_NS
-        return marks[(marks > start) & (marks < end)].tolist()
+        return [int(mark) for mark in marks if start < mark < end]
 
     def columns(self, channels: Sequence[ChannelRow], window: Window) -> dict[int, Column]:
         """The samples of these channels in ``window``, by channel id."""
