@@ -67,11 +67,12 @@ def test_a_line_of_the_imagenet_script_tells_one_step() -> None:
         acc1=0.25,
         acc5=0.5,
         phases={"data": 0.01, "other": 0.24},
+        before=5005,
     )
 
 
 def test_an_older_line_of_the_imagenet_script_is_read_too() -> None:
-    assert imagenet(OLDER) == Progress(240, 0.25, 6.5, 0.25, 0.5)
+    assert imagenet(OLDER) == Progress(240, 0.25, 6.5, 0.25, 0.5, before=200)
 
 
 @pytest.mark.parametrize(
@@ -175,6 +176,19 @@ def test_a_timed_line_is_one_step_and_an_untimed_one_counts_those_since_the_line
 def test_the_lines_stay_in_the_log() -> None:
     rows = rows_of(IMAGENET.format(epoch=0, number=1))
     assert len([sql for sql, _ in rows if "INTO log" in sql]) == 1
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 30])
+def test_steps_are_counted_from_the_first_epoch_of_the_run(epoch: int) -> None:
+    first, *others = (
+        IMAGENET.format(epoch=epoch + after, number=number)
+        for after, number in ((0, 1), (0, 5005), (1, 11))
+    )
+    intake = Intake(0)
+    rows = rows_of(first, intake=intake)
+    again = Intake(0, {"cursor": json.loads(json.dumps(intake.state))})
+    rows += rows_of(*others, intake=again)
+    assert steps(rows) == [(1, 1, 1), (5005, 1, 0), (5016, 1, 0)]
 
 
 def test_step_lines_are_believed_instead() -> None:

@@ -32,6 +32,9 @@ class Progress:
     acc5: float | None = None
     phases: Mapping[str, float] = field(default_factory=dict)
     """Seconds of this one step by phase; they add up to ``seconds``."""
+    before: int = 0
+    """Steps of ``step`` that are of earlier epochs. Those of the first line are left out: a program
+    counts epochs from 0 or 1, or goes on with a later one."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ def imagenet(line: str) -> Progress | None:
         seconds=seconds or None,  # 0.000 is less than half a millisecond
         loss=told["Loss"],
         phases=parts,
+        before=epoch * steps,
         **correct,
     )
 

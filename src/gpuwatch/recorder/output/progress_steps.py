@@ -26,6 +26,8 @@ class ProgressSteps:
         name, last = known.get("format"), known.get("last")
         self._name = name if isinstance(name, str) else None
         self._last = last if isinstance(last, int) else None
+        self._before = int(known.get("before") or 0)
+        """Steps before the first epoch that was read."""
         self._over = known.get("over") is True
         self._formats: dict[str, ProgressLines] | None = None
         self.numbered = True
@@ -38,6 +40,7 @@ class ProgressSteps:
         return {
             "format": self._name,
             "last": self._last,
+            "before": self._before,
             "over": self._over,
             "writers": self.writers.state,
         }
@@ -81,8 +84,10 @@ class ProgressSteps:
 
     def _step(self, progress: Progress) -> Step:
         """A line is about one step; without a time it counts those since the line before."""
+        if self._name is None:
+            self._before = progress.before
         last = self._last
-        step = progress.step if progress.step is not None else (last or 0) + 1
+        step = (last or 0) + 1 if progress.step is None else progress.step - self._before
         rise = step - last if last is not None and step > last else 1
         body: dict[str, JSON] = {
             "step": step,
