@@ -210,8 +210,8 @@ _LEAST_USE = 0.05
 
 
 def busy_text(form: Form, seen: Snapshot | None) -> str:
-    """What a run would be beside on the chosen GPUs as they were ``seen``: ``GPU 0 was 80 % busy,
-    8.0 GiB held by root train.py when this was opened``; empty: nothing."""
+    """What a run would be beside on the chosen GPUs as they were ``seen``: ``GPU 0: 8.00 GiB held
+    by root train.py, 80 % busy when this was opened``; empty: nothing."""
     if seen is None or form.places or not form.on_gpus:
         return ""
     told = []
@@ -219,11 +219,12 @@ def busy_text(form: Form, seen: Snapshot | None) -> str:
         use = gpu.value("hw.gpu.utilization")
         busy = gpu.held or (use or 0) >= _LEAST_USE
         if busy and (form.gpus is None or gpu.number in form.gpus):
-            was = "had" if use is None else f"was {percent(use)} busy,"
-            text = f"GPU {gpu.number} {was} {binary(gpu.memory_used)} held"
+            text = f"GPU {gpu.number}: {binary(gpu.memory_used)} held"
             on = (each for each in seen.processes if gpu.row.id in [on.device for on in each.gpus])
             names = ", ".join(dict.fromkeys(map(owner_text, on)))
-            told.append(f"{text} by {names}" if names else text)
+            text += f" by {names}" if names else ""
+            does = "" if use is None else f", {percent(use)} busy" if use else ", no kernel"
+            told.append(text + does)
     return f"{'; '.join(told)} when this was opened" if told else ""
 
 

@@ -296,7 +296,7 @@ class NewRunScreen(WidgetScreen):
         which = fit(", ".join(form.gpus or ()), 24)
         chosen = "all" if form.gpus is None else len(form.gpus) or "none"
         chosen = f"{chosen} of {len(self._gpus)}"
-        busy = busy_text(form, self._seen)
+        busy = busy_text(form, self._seen) if self._gpus else ""  # until then none is chosen
         seen = f"  ! {busy}" if busy else ", as they were when this was opened" * bool(self._seen)
         title = f"GPUs: {f'{which} ({chosen})' if which else chosen}{seen}"
         # Textual would read a text as markup, and its escape() leaves some names of programs.

@@ -125,9 +125,9 @@ def test_it_is_told_what_already_runs_on_the_chosen_gpus(session: Make) -> None:
     zero = Form(command="ls", gpus=("0",))
     busy = busy_text(zero, seen)
     then = " when this was opened"
-    assert re.fullmatch(rf"GPU 0 was \d+ % busy, \S+ GiB held by alice other.py{then}", busy)
+    assert re.fullmatch(rf"GPU 0: \S+ GiB held by alice other.py, \d+ % busy{then}", busy)
     both = busy_text(Form(command="ls"), seen)
-    assert both.startswith(f"{busy.removesuffix(then)}; GPU 1 was ") and both.endswith(then)
+    assert both.startswith(f"{busy.removesuffix(then)}; GPU 1: ") and both.endswith(then)
     for form in (Form(command="ls", gpus=()), Form(command="ls", on="slurm")):
         assert busy_text(form, seen) == ""
     assert busy_text(Form(command="ls"), None) == ""
@@ -140,6 +140,8 @@ def test_it_is_told_what_already_runs_on_the_chosen_gpus(session: Make) -> None:
         return replace(seen, devices=gpus)
 
     unknown = busy_text(zero, with_use(None, 8 * 2**30))
-    assert unknown == f"GPU 0 had 8.00 GiB held by alice other.py{then}"
+    assert unknown == f"GPU 0: 8.00 GiB held by alice other.py{then}"
+    idle = busy_text(zero, with_use(0, 8 * 2**30))
+    assert idle == f"GPU 0: 8.00 GiB held by alice other.py, no kernel{then}"
     assert busy_text(zero, with_use(0.04, 0)) == busy_text(zero, with_use(None, 0)) == ""
-    assert busy_text(zero, with_use(0.05, 0)).startswith("GPU 0 was 5.0 % busy, ")
+    assert busy_text(zero, with_use(0.05, 0)).endswith(f", 5.0 % busy{then}")
