@@ -27,6 +27,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import status
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import not_run, sessions_in
+from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import USUAL, DisplayOptions
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
@@ -78,6 +79,8 @@ class GpuwatchApp(App[int]):
         """What is filled in for a run that was not started yet, by the field's id."""
         self.farewell: list[str] = []
         """Lines for the terminal after the screen is gone."""
+        self.writing: dict[Path, commands.Process] = {}
+        """Pages of reports that are being written."""
         self.started: list[Path] = []
         """A session or the folder of each study that was started here, the newest last."""
         for theme in palette.themes():
@@ -325,7 +328,9 @@ def _run(
     with restored_signals():
         code = app.run()
     for line in farewell or app.farewell:
-        print(line)
+        print(line, flush=bool(app.writing))
+    for page, process in app.writing.items():
+        print(commands.left_behind(page, process))
     sys.stdout.flush()
     if app.return_code:
         return ExitCode.RUN_FAILED

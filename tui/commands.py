@@ -4,11 +4,12 @@ they write of a study or of several sessions."""
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import platform
+import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -25,7 +26,10 @@ TIMEOUT_SECONDS = 120.0
 NO_ANSWER = 124
 """Exit code of a command that took longer."""
 
+_POLL_SECONDS = 0.02
+
 PREFIX: tuple[str, ...] = OWN_COMMAND
+Process = subprocess.Popen[bytes]
 
 
 @dataclass(frozen=True)
@@ -59,68 +63,48 @@ class Outcome:
 
 
 async def run(
-    *arguments: str, timeout: float = TIMEOUT_SECONDS, outlives: bool = False, folder: str = ""
+    *arguments: str,
+    timeout: float = TIMEOUT_SECONDS,
+    outlives: bool = False,
+    folder: str = "",
+    began: Callable[[Process], None] = lambda _: None,
 ) -> Outcome:
     """Run ``gpuwatch ARGUMENTS`` in ``folder``, or here; unless it ``outlives`` the caller, it is
-    ended with that.
+    ended with that. ``began`` is given its process.
 
     What takes longer than ``timeout`` seconds has exit code :data:`NO_ANSWER`; it is ended too, or
     goes on where it outlives.
     """
     # Into files: one that outlives this program would write into a pipe that nobody holds.
     with TemporaryFile() as out, TemporaryFile() as err:
-        starting = asyncio.ensure_future(
-            asyncio.get_running_loop().subprocess_exec(
-                _Process,
-                *PREFIX,
-                *arguments,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-                cwd=folder or None,
-            )
+        # None of asyncio's, which complain on the terminal where they end after its loop.
+        process = subprocess.Popen(
+            [*PREFIX, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+            cwd=folder or None,
         )
+        began(process)
         try:
-            transport, process = await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            await _end(*await starting, outlives=outlives)
-            raise
-        try:
-            await asyncio.wait_for(process.over.wait(), timeout)
+            code = await asyncio.wait_for(_end(process), timeout)
         except asyncio.TimeoutError:
             return Outcome(NO_ANSWER, "", f"no answer after {timeout:.0f} s")
         finally:
-            await _end(transport, process, outlives=outlives)
-        code = transport.get_returncode()
+            if not outlives:
+                process.terminate()
+                await _end(process)
         for file in (out, err):
             file.seek(0)
-        told = (file.read().decode("utf-8", "replace") for file in (out, err))
-        return Outcome(NO_ANSWER if code is None else code, *told)
+        return Outcome(code, *(file.read().decode("utf-8", "replace") for file in (out, err)))
 
 
-class _Process(asyncio.SubprocessProtocol):
-    def __init__(self) -> None:
-        self.over = asyncio.Event()
-
-    def process_exited(self) -> None:
-        self.over.set()
-
-
-async def _end(
-    transport: asyncio.SubprocessTransport, process: _Process, *, outlives: bool
-) -> None:
-    """Leave nothing of it behind, unless it goes on and outlives this program."""
-    if outlives and not process.over.is_set():
-        return
-    try:
-        if not process.over.is_set():
-            with contextlib.suppress(ProcessLookupError):
-                transport.terminate()
-            await process.over.wait()
-    finally:
-        # A transport that is collected behind the end of the loop complains on the terminal.
-        transport.close()
+async def _end(process: Process) -> int:
+    """Its exit code, once it is over."""
+    while (code := process.poll()) is None:
+        await asyncio.sleep(_POLL_SECONDS)
+    return code
 
 
 def record(arguments: Sequence[str]) -> tuple[str, ...]:
@@ -147,22 +131,44 @@ class Export:
     page: Path
 
 
-async def export_report(paths: Sequence[Path], **judging: Any) -> str:
+async def export_report(
+    paths: Sequence[Path], writing: dict[Path, Process] | None = None, **judging: Any
+) -> str:
     """Write the report of ``paths``; returns where it is, or over SSH how to fetch it.
 
     ``paths``: a study's folder, a session, or sessions to compare, the baseline first. A study's
     summary is written to its folder again, the page of a session of no study beside it; a
     comparison, and the report of a study in a read-only folder, go into a new file in the current
-    folder or, if that is read-only, in the folder of the studies. ``judging``: ``margin``,
-    ``across_devices`` and ``across_commands``, as for ``gpuwatch compare``.
+    folder or, if that is read-only, in the folder of the studies. ``writing`` has its page and
+    process until this has returned. ``judging``: ``margin``, ``across_devices`` and
+    ``across_commands``, as for ``gpuwatch compare``.
 
     Nothing is raised: the text says what went wrong.
     """
-    export = export_of(paths, **judging)
-    outcome = await run(*export.arguments, timeout=_TIMEOUT_SECONDS, outlives=True)
-    if not outcome.good:
-        return f"no report: {outcome.complaint}"
-    page, home = export.page, Path.home()
+    export, writing = export_of(paths, **judging), {} if writing is None else writing
+    outcome = await run(
+        *export.arguments,
+        timeout=_TIMEOUT_SECONDS,
+        outlives=True,
+        began=partial(writing.__setitem__, export.page),
+    )
+    writing.pop(export.page, None)
+    return _report(export.page) if outcome.good else f"no report: {outcome.complaint}"
+
+
+def left_behind(page: Path, process: Process, patience: float = 5.0) -> str:
+    """What became of a report whose screen was left while it was written, after ``patience``
+    seconds at most; then it goes on."""
+    try:
+        code = process.wait(patience)
+    except subprocess.TimeoutExpired:
+        return f"report not finished, it is still being written: {page}"
+    return f"no report: exit code {code}" if code else _report(page)
+
+
+def _report(page: Path) -> str:
+    """Where it is."""
+    home = Path.home()
     in_home = page.relative_to(home) if page.is_relative_to(home) else None
     if "SSH_CONNECTION" in os.environ:
         return f"report; fetch it: scp {platform.node() or 'HOST'}:{shell(in_home or page)} ."

@@ -283,7 +283,7 @@ class CompareScreen(CanvasScreen):
 
     async def _export(self) -> None:
         paths = [self._study] if self._study is not None else self.paths
-        message = await export_report(paths, **self._how)
+        message = await export_report(paths, self.gpuwatch.writing, **self._how)
         self._say(message)
 
     def _say(self, message: str) -> None:

@@ -227,7 +227,7 @@ class HomeActs(ProcessActs, WritingScreen):
 
     async def _export(self, paths: list[Path]) -> bool:
         wanted = paths if len(paths) == 1 else await asyncio.to_thread(_sessions, paths)
-        self.say(await commands.export_report(wanted))
+        self.say(await commands.export_report(wanted, self.gpuwatch.writing))
         return False  # where the report is remains to be read
 
 

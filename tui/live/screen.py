@@ -415,7 +415,7 @@ class LiveScreen(TimeTravel, Stopping):
         self.run_worker(self._export(), exclusive=True, group="export")
 
     async def _export(self) -> None:
-        self._say(await commands.export_report([self.path]))
+        self._say(await commands.export_report([self.path], self.gpuwatch.writing))
 
     def action_over(self) -> None:
         """After the run go to the sessions."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import platform
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.plan_file import document
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.commands import Export, export_of, export_report
+from gpuwatch.tui.commands import Export, Process, export_of, export_report, left_behind
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
 
@@ -126,6 +127,19 @@ async def test_a_study_that_cannot_be_written_is_reported_here(
         (disk / file.name).write_bytes(file.read_bytes())
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
     assert export_for(disk).page.parent == here
+
+
+async def test_a_report_goes_on_where_its_screen_is_left(pair: list[Path]) -> None:
+    writing: dict[Path, Process] = {}
+    screen = asyncio.create_task(export_report(pair[:1], writing))
+    while not writing:
+        await asyncio.sleep(0)
+    screen.cancel()
+    ((page, process),) = writing.items()
+    told = left_behind(page, process, patience=0.0)
+    assert told == f"report not finished, it is still being written: {page}"
+    assert process.wait() == 0
+    assert left_behind(page, process) == f"report: {page}" and page.exists()
 
 
 async def test_a_folder_that_takes_no_more_is_told_in_one_clause(

@@ -20,6 +20,7 @@ from tests.tmux import Pane
 
 from ..conftest import ROOT
 from ..live.test_follow import end
+from ..sessions import finished
 
 Make = Callable[..., Path]
 
@@ -72,6 +73,20 @@ def test_the_end_of_a_run_is_told_on_the_desktop_once_in_words(session: Make) ->
         assert terminal.sent.count(b"\x1b]9;") == 1
         told = re.sub(r"\x07\x1b]9;[^\x07]*\x07", "", terminal.text())
         assert "\x1b" not in KNOWN.sub("", told), "no other sequence is torn by it"
+    finally:
+        terminal.close()
+
+
+def test_a_report_that_is_being_written_is_waited_for_and_told_of(session: Make) -> None:
+    path = session(meta=finished(seconds=90.0), alive=False)
+    source = f"from gpuwatch.tui.app import run_live; from pathlib import Path; run_live(Path({str(path)!r}))"  # noqa: E501
+    terminal = Pty([sys.executable, "-c", source])
+    try:
+        terminal.taken_over("step ")
+        terminal.type("eq")
+        assert terminal.end() == 0
+        assert terminal.text().endswith(f"report: {path.with_suffix('.html')}\r\n")
+        assert path.with_suffix(".html").exists()
     finally:
         terminal.close()
 
