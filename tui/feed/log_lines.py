@@ -35,7 +35,9 @@ def fold(lines: dict[int | str, Line], new: Iterable[Line]) -> None:
 
 
 _COUNT = re.compile(
-    r"(?:\b(?:step|iter|iteration|it|batch|epoch)s?\W{1,9}|\[ *)(\d{1,9})/ *(\d{2,9})(?![\w./-])",
+    r"(?:\bepoch \d{1,6}(?:/\d{1,6})?: {1,4}"
+    r"|\b(?:step|iter|iteration|it|batch|epoch)s?\W{1,9}|\[ *)"
+    r"(\d{1,9})/ *(\d{2,9})(?![\w./-]|:\d)",
     re.IGNORECASE,
 )
 _BAR_COUNT = re.compile(r"\| *(\d{1,9})/(\d{2,9}) \[")
@@ -110,7 +112,8 @@ def count_up(counts: dict[int, Count], line: LogRow) -> None:
         known = counts.get(total)
         if not _LEAST_TOTAL <= total >= done:
             continue
-        epoch, to_come = _epoch(line.text, found.start())
+        named = found[0][:4].lower()
+        epoch, to_come = _epoch(line.text, found.start(named == "epoc"))
         fell = known is not None and 2 * done < known.done
         if known is None or (epoch and epoch != known.epoch) or (fell and known.nearly_done):
             rounds, took, from_zero = 1, None, epoch.startswith("epoch 0/")
@@ -119,14 +122,13 @@ def count_up(counts: dict[int, Count], line: LogRow) -> None:
                 epoch = epoch or f"round {rounds}"
                 whole = epoch != known.epoch and 2 * known.first < total
                 took = line.t - known.began if whole else known.took
-            named = found[0][:4].lower() in ("step", "iter")
             counts[total] = Count(
                 total,
                 line.t,
                 done,
                 line.t,
                 done,
-                of_steps=named,
+                of_steps=named in ("step", "iter"),
                 epoch=epoch,
                 to_come=to_come and to_come - from_zero,
                 from_zero=from_zero,

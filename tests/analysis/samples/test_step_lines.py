@@ -12,7 +12,7 @@ import pytest
 from gpuwatch.analysis.results import Kind
 from gpuwatch.analysis.samples.gauges import run_series
 from gpuwatch.analysis.samples.rates import mean_rate, samples_of
-from gpuwatch.analysis.samples.step_lines import LEAPS, NO_STEPS_YET, UNTIMED
+from gpuwatch.analysis.samples.step_lines import LEAPS, NO_STEPS_YET, UNTIMED, no_steps
 from gpuwatch.analysis.study.read import read_sessions
 from gpuwatch.analysis.summary.listing import listing
 from gpuwatch.analysis.summary.missing import missing
@@ -99,6 +99,12 @@ def test_a_run_that_goes_on_has_no_steps_yet_and_nothing_to_mend(tmp_path: Path)
         roofline = found.efficiency.roofline
         assert found.steps.reason == found.metrics["gpuwatch.flop.rate"].reason == why
         assert roofline.reason == why and (roofline.verdict.hint is None) is alive
+
+
+def test_a_run_without_torch_and_steps_is_told_that_no_line_was_one() -> None:
+    told, lines = "no Python program imported torch", "; no line of its output was recognised"
+    assert no_steps({"hook": {"text": told}}).startswith(told + lines)
+    assert no_steps({"hook": {"text": told, "processes": 1}}) == told
 
 
 def test_a_list_of_runs_says_nothing_of_mixed_steps(tmp_path: Path) -> None:

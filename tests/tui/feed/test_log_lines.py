@@ -36,6 +36,8 @@ BAR = "epoch 2:  {}%|█████     | {}/400 [00:11<00:04, 25.76it/s, loss=
         ([f"Epochs {n}/20" for n in (1, 2, 3)], 20, 17.0),
         ([f"Epoch [1/10], Step [{n}/600], Loss: 1" for n in (100, 200, 300)], 600, 3.0),
         ([f"step: {n:4}/ 900 loss 1" for n in (0, 300, 600)], 900, 1.0),
+        ([f"step {n}/900: loss 1" for n in (0, 300, 600)], 900, 1.0),
+        ([f"Epoch 2: {n}/100 train_loss=0.5" for n in (20, 30, 40)], 100, 6.0),
     ],
 )
 def test_a_count_that_rises_tells_when_it_reaches_its_total(
@@ -57,6 +59,10 @@ def test_a_count_that_rises_tells_when_it_reaches_its_total(
         "rank {}/64 is ready",
         "Epoch {}/10",  # whether it ends or begins is a tenth of all
         "step 9{}/90",  # beyond its total
+        "Epoch 2: 0:0{}/1:30",
+        "Epoch 2: {}/30:00",
+        "Epoch 2: {}/11/2026",
+        "Epoch 2: {}/30-11",
     ],
 )
 def test_other_numbers_are_no_count(line: str) -> None:
@@ -120,6 +126,8 @@ EPOCH = "Epoch {}/4:  {}%|#####     | {}/250 [00:11<00:04, 25.76it/s]"
         (["Epoch [1/10], Step [100/600], Loss: 1"], "epoch 1/10", 9),
         (["epoch 3 of 4: step 100/600"], "epoch 3/4", 1),
         (["Train Epoch: 3 [6000/60000 (1%)]"], "epoch 3", None),
+        (["Epoch 3: 5/400 it/s=20.0 train_loss=0.5"], "epoch 3", None),
+        (["Epoch 3/40: 5/400 train_loss=0.5"], "epoch 3/40", 37),
         (["[3/4] step 100/600"], "epoch 3/4", 1),
         (["step 100/600"], "", None),
         (["step 600/600", "step 10/600"], "round 2", None),

@@ -17,6 +17,7 @@ NO_STEPS = "no timed step was reported"
 NO_STEPS_YET = "no steps yet"
 GIVE_STEPS = f"{NO_STEPS_YET}: step lines, or torch with --hook loss, give steps and loss"
 NO_FULL_STEP = "no full step was reported"
+_NO_LINES = "no line of its output was recognised as a step (docs/step-lines.md)"
 UNTIMED = (
     "the step lines tell no time but that of their arrival: print `seconds` or `monotonic_ns` "
     "(`gpuwatch run --help`)"
@@ -45,8 +46,11 @@ def several_writers(meta: Mapping[str, JSON]) -> str | None:
 
 def no_steps(meta: Mapping[str, JSON]) -> str:
     """Why a session without a step has none, as far as the hook can tell."""
-    told = mapping(meta.get("hook")).get("text")
-    return clean(told, _LONGEST_REASON) if told else "the workload reported no steps"
+    hook = mapping(meta.get("hook"))
+    if not (told := hook.get("text")):
+        return "the workload reported no steps"
+    lines = "" if hook.get("processes") else f"; {_NO_LINES}"
+    return clean(told, _LONGEST_REASON) + lines
 
 
 def no_figure(meta: Mapping[str, JSON], key: str, lines: str = "no step line") -> str:
