@@ -29,6 +29,12 @@ def test_around_a_thousand_every_unit_is_told_without_an_exponent(value: float) 
     assert "e+" not in units.loss(10 * value)
 
 
+def test_a_loss_has_four_digits_also_where_they_are_zeros() -> None:
+    told = [units.loss(each) for each in (0.1698, 0.247, 2.0, 0.0, 1234.0, 12345.0, None)]
+    assert told == ["0.1698", "0.2470", "2.000", "0.000", "1234", "12,345", "—"]
+    assert units.loss(float("nan")) == "nan"
+
+
 def test_energy_takes_its_prefix_by_what_it_is_rounded_to() -> None:
     assert units.joules(0.9999) == "1.00 J" and units.joules(0.9999e-3) == "1 mJ"
     assert units.joules(0.044) == "44 mJ" and units.joules(0) == "0 J"

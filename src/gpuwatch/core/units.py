@@ -51,7 +51,12 @@ def significant(value: float, figures: int = 3) -> str:
 
 def three_figures(value: float) -> str:
     """Three significant figures with their zeros, as an interval beside it has: ``4.50``."""
-    return f"{value:#.3g}".rstrip(".") if abs(value) < 999.5 else significant(value)
+    return _with_zeros(value, 3)
+
+
+def _with_zeros(value: float, figures: int) -> str:
+    plain = f"{value:#.{figures}g}".rstrip(".")
+    return plain if abs(value) < 10**figures - 0.5 else significant(value, figures)
 
 
 def si(value: float | None, unit: str) -> str:
@@ -184,8 +189,8 @@ def milliseconds(seconds: float | None) -> str:
 
 
 def loss(value: float | None) -> str:
-    """Four significant digits: ``0.2518``."""
-    return UNKNOWN if value is None else significant(value, 4)
+    """Four significant digits with their zeros, as many as the loss before: ``0.2470``."""
+    return UNKNOWN if value is None else _with_zeros(value, 4)
 
 
 def accuracy(share: float | None) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gpuwatch.core.models import JSON, Output, mapping, sequence
-from gpuwatch.core.units import accuracy, significant
+from gpuwatch.core.units import accuracy
+from gpuwatch.core.units import loss as four_digits
 from gpuwatch.recorder.output.kept_log import KeptLog, Line
 from gpuwatch.recorder.output.lines import LineAssembler
 from gpuwatch.recorder.output.progress_steps import ProgressSteps, Serving
@@ -441,4 +442,4 @@ def _between(before: Step, step: Step) -> tuple[float, ...] | None:
 def _told(key: str, value: JSON) -> str:
     if key in _SHARES and isinstance(value, float) and 0 <= value <= 1:
         return f"{_SHARES[key]} {accuracy(value)}"
-    return f"{key} {significant(value, 4) if isinstance(value, float) else value}"
+    return f"{key} {four_digits(value) if isinstance(value, float) else value}"
