@@ -141,6 +141,7 @@ def test_a_line_of_nanogpt_tells_number_and_loss_and_no_time() -> None:
     assert nanogpt(line) == nanogpt(f"[rank0]: {line}") == Progress(10, loss=3.2154)
     rows = rows_of(*(line.replace("10", str(step)) for step in (0, 10, 20)))
     assert steps(rows) == [(0, 1, 1), (10, 10, 0), (20, 10, 0)]
+    assert any(values[0] == "untimed" and "nanoGPT's" in values[1] for _, values in rows)
 
 
 @pytest.mark.parametrize(

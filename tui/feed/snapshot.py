@@ -225,6 +225,8 @@ class Work:
     step_seconds: float | None = None
     mean_seconds: float | None = None
     """Mean of the same steps."""
+    arrival_seconds: float | None = None
+    """Mean by the arrival of the lines, where they tell no step's time."""
     step_count: int = 0
     """Number of steps of the median."""
     newest: str = ""

@@ -25,6 +25,7 @@ from gpuwatch.analysis.samples.step_lines import (
     NO_STEPS,
     NO_STEPS_YET,
     ends_told,
+    mean_by_arrival,
     no_figure,
     no_rates,
     no_steps,
@@ -552,6 +553,9 @@ class Steps:
             else Reading(None, Method.COUNTED, silence, "step lines"),
             step_seconds=pace,
             mean_seconds=mean,
+            arrival_seconds=None
+            if self._writers or durations
+            else mean_by_arrival(self.timed_lines()),
             step_count=len(durations),
             newest=newest,
             loss=self.newest_loss,

@@ -25,6 +25,7 @@ from gpuwatch.core.units import (
     percent,
     quantity,
     samples_rate,
+    significant,
 )
 from gpuwatch.session.rows import EventRow
 from gpuwatch.session.study.summary import Contrast
@@ -94,7 +95,11 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     step = milliseconds(work.step_seconds)
     if (mean := far_mean(work.step_seconds, work.mean_seconds)) is not None:
         step += f", mean {milliseconds(mean)}"
-    fields.add("median step", step)
+    if (arrival := work.arrival_seconds) is None:
+        fields.add("median step", step)
+    else:
+        fields.add("mean step", f"{milliseconds(arrival)}, by the arrival of lines")
+        fields.add("steps/s", significant(1 / arrival))
     if width >= 120 and work.step_count:
         fields.add("over", work.newest + counted(work.step_count, "step"))
     if work.loss is not None:

@@ -169,7 +169,9 @@ def _steps(snapshot: Snapshot, work: Work, width: int) -> list[Row]:
     over = work.newest.removeprefix("the ") + counted(work.step_count, "timed step")
     figures: list[tuple[str, float | None, str, str | None, str]] = [
         ("median step", work.step_seconds, "s", untimed, over),
-        ("mean step", work.mean_seconds, "s", untimed, over),
+        ("mean step", work.arrival_seconds, "s", None, "the arrival of lines")
+        if work.arrival_seconds
+        else ("mean step", work.mean_seconds, "s", untimed, over),
         ("last loss", work.loss, "", why or work.no_loss, "step lines"),
     ]
     for name, share in shares.parts if shares else ():

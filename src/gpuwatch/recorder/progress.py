@@ -47,6 +47,8 @@ class ProgressLines:
     """What a line tells, and how exactly: ``the time (in whole ms) and the loss of one step``."""
     read: Callable[[str], Progress | None]
     """The figures of a line; ``None`` for any other text. It is called for each line of a log."""
+    untimed: str = ""
+    """Why no line tells a step's time; empty: they do."""
 
 
 _STEP = re.compile(r"Epoch: \[(\d{1,9})\]\[ *(\d{1,9})/(\d{1,9})\]\s")
@@ -170,12 +172,15 @@ OWN = {
         program="torchtitan",
         figures="each tells the loss of its last step, and no step's time",
         read=torchtitan,
+        untimed="the lines tell no step's time: torchtitan's rates are means of several, without "
+        "what is between two lines",
     ),
     "nanogpt": ProgressLines(
         program="nanoGPT",
         figures="each tells the loss of its last step (of its last batch where gradients are "
         "accumulated), and no step's time",
         read=nanogpt,
+        untimed="the lines' own time is not trusted: nanoGPT's is taken before the GPU is done",
     ),
     "transformers": ProgressLines(
         program="transformers' Trainer",

@@ -12,7 +12,13 @@ import pytest
 from gpuwatch.analysis.results import Kind
 from gpuwatch.analysis.samples.gauges import run_series
 from gpuwatch.analysis.samples.rates import mean_rate, samples_of
-from gpuwatch.analysis.samples.step_lines import LEAPS, NO_STEPS_YET, UNTIMED, no_steps
+from gpuwatch.analysis.samples.step_lines import (
+    LEAPS,
+    NO_STEPS_YET,
+    UNTIMED,
+    mean_by_arrival,
+    no_steps,
+)
 from gpuwatch.analysis.study.read import read_sessions
 from gpuwatch.analysis.summary.listing import listing
 from gpuwatch.analysis.summary.missing import missing
@@ -21,6 +27,7 @@ from gpuwatch.core.metrics import DERIVED, Method
 from gpuwatch.report import json as session_json
 from gpuwatch.report.export.session_tables import series
 from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.rows import StepRow
 from tests.analysis import sessions
 from tests.analysis.sessions import BATCH, SECOND, WARM
 from tests.tui.sessions import Script, write
@@ -152,6 +159,29 @@ def test_lines_that_tell_no_time_give_no_rate_and_say_what_to_print(tmp_path: Pa
     assert (found.steps.count, found.steps.last_loss) == (20, 1.0)
     assert found.timing.ending_seconds is None
     assert found.efficiency.roofline.points == ()
+
+
+def test_a_mean_by_arrival_needs_ten_of_them_and_is_of_the_steps_between(tmp_path: Path) -> None:
+    def rows(count: int, held_back: int = 1) -> list[StepRow]:
+        times = [(n // held_back) * held_back for n in range(1, count + 1)]
+        rest = (*(None,) * 5, {}, (), None, None)
+        return [
+            StepRow(n, t * SECOND, 5 * n, 5, False, *rest)  # type: ignore[arg-type]
+            for n, t in enumerate(times, 1)
+        ]
+
+    assert mean_by_arrival(rows(10)) == 0.2
+    assert mean_by_arrival(rows(9)) is None
+    assert mean_by_arrival(rows(40, held_back=20)) is None
+    late = [*rows(9), replace(rows(10)[-1], t=13 * SECOND, evaluation=3.0)]
+    assert mean_by_arrival(late) == 0.2
+    assert summary(tmp_path, RANKS[::2]).steps.arrival_seconds is None
+
+
+def test_why_progress_lines_tell_no_time_is_told_in_place_of_what_to_print(tmp_path: Path) -> None:
+    why = "the lines' own time is not trusted: nanoGPT's is taken before the GPU is done"
+    found = summary(tmp_path, ARRIVED, extra={"untimed": why})
+    assert rates_of(found) == [(None, why)] * len(rates_of(found))
 
 
 def test_phases_that_the_workload_timed_need_no_time_of_the_step(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_the_last_loss_and_accuracies_stand_in_a_sessions_figures(tmp_path: Path
     }
     assert {each["method"] for each in told.values()} == {"measured"}
     table = as_text(document(compare([found]), ""), 80)
-    for name, value in zip(NAMES, ("0.1", "62.5 %", "100 %"), strict=True):
+    for name, value in zip(NAMES, ("0.1000", "62.5 %", "100 %"), strict=True):
         assert any(
             line.split() == [*name.split(), *value.split(), "measured"]
             for line in table.splitlines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,15 @@ def test_of_lines_that_tell_no_time_progress_is_shown_and_no_rate(tmp_path: Path
     assert (work.throughput.value, work.step_seconds) == (None, None)
     assert (gauge.reading.method, gauge.reading.reason) == (Method.UNAVAILABLE, UNTIMED)
     assert [alert.text for alert in found.alerts if alert.kind == "steps"] == [UNTIMED]
+
+
+def test_a_mean_by_arrival_is_told_with_what_it_is_by(tmp_path: Path) -> None:
+    found = snapshot(tmp_path / "a.gpuwatch", lines(1))
+    assert found.work is not None
+    found = replace(found, work=replace(found.work, arrival_seconds=0.05))
+    text = "".join(text for row in workload_rows(found, 80, 0) for text, _ in row.spans())
+    assert "mean step 50.0 ms, by the arrival of lines  steps/s 20  " in text
+    assert "median" not in text
 
 
 def test_the_time_left_counts_evaluations_where_the_steps_tell_them(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ class Comparison:
     """Families of kernels that differ."""
 
 
+BY_ARRIVAL = "step time, mean by arrival of lines"
 _MEAN = "step time, mean"
 """The throughput's, of a single session: of several the verdicts judge other means."""
 _IMAGE = (
@@ -83,6 +84,7 @@ _TIMES = (
     ),
     ("steps", "step time, median", "s", "steps.median_seconds", Method.MEASURED),
     ("steps", _MEAN, "s", "steps.mean_seconds", Method.MEASURED),
+    ("steps", BY_ARRIVAL, "s", "steps.arrival_seconds", Method.MEASURED),
     ("steps", "step time, 95th percentile", "s", "steps.p95_seconds", Method.MEASURED),
     ("steps", THROUGHPUT, "{sample}/s", "steps.samples_per_second", Method.COUNTED),
     (

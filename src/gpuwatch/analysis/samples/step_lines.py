@@ -9,6 +9,7 @@ from statistics import median
 from gpuwatch.analysis.samples.rates import StepLine, full_times, leaps, taken
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS
 from gpuwatch.session.rows import StepBucket
 
 _FAR = 0.1
@@ -17,7 +18,7 @@ NO_STEPS = "no timed step was reported"
 NO_STEPS_YET = "no steps yet"
 GIVE_STEPS = f"{NO_STEPS_YET}: step lines, or torch with --hook loss, give steps and loss"
 NO_FULL_STEP = "no full step was reported"
-_NO_LINES = "no line of its output was recognised as a step (docs/step-lines.md)"
+_NO_LINES = "no line of its output was recognised as a step (`gpuwatch run --help` shows one)"
 UNTIMED = (
     "the step lines tell no time but that of their arrival: print `seconds` or `monotonic_ns` "
     "(`gpuwatch run --help`)"
@@ -32,6 +33,7 @@ TOGETHER = (
     "(`gpuwatch run --help`)"
 )
 _LONGEST_REASON = 400
+_LEAST_ARRIVALS = 10
 _OLDER_HOOK = {"data", "forward", "backward", "optimizer", "other"}
 
 
@@ -107,8 +109,23 @@ def no_rates(meta: Mapping[str, JSON], timed: Iterable[StepLine]) -> str | None:
     if (writers := several_writers(meta)) is not None:
         return writers
     if arrived(meta, lines[1:]):
-        return UNTIMED
+        return untimed(meta) or UNTIMED
     return LEAPS if leaps(lines) and any(taken(line) is None for line in lines[1:]) else None
+
+
+def untimed(meta: Mapping[str, JSON]) -> str:
+    """Why the program's progress lines tell no step's time; empty: they do, or it prints none."""
+    return clean(meta.get("untimed") or "", _LONGEST_REASON)
+
+
+def mean_by_arrival(timed: Sequence[StepLine]) -> float | None:
+    """Seconds per step from the arrival of the first of these lines to that of the last, without
+    evaluations; ``None`` below ten arrivals: lines that a program holds back come together."""
+    if len({row.t for row in timed}) < _LEAST_ARRIVALS:
+        return None
+    steps = timed[-1].step - timed[0].step
+    seconds = (timed[-1].t - timed[0].t) / NS - sum(row.evaluation for row in timed[1:])
+    return seconds / steps if steps > 0 and seconds > 0 else None
 
 
 def arrived(meta: Mapping[str, JSON], lines: Iterable[StepLine]) -> bool:

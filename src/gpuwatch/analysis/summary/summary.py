@@ -29,13 +29,17 @@ from gpuwatch.analysis.samples.step_lines import (
     NO_STEPS,
     NO_STEPS_YET,
     SOME,
+    TOGETHER,
+    UNTIMED,
     ends_told,
     hooked,
+    mean_by_arrival,
     no_rates,
     no_steps,
     run_of,
     seen,
     several_writers,
+    untimed,
 )
 from gpuwatch.analysis.samples.window import Window, behind, span_of, spent, timed_window
 from gpuwatch.analysis.statistics.description import Statistic
@@ -88,6 +92,8 @@ class Steps:
     partial_count: int | None = None
     median_seconds: float | None = None
     mean_seconds: float | None = None
+    arrival_seconds: float | None = None
+    """Mean by the arrival of the lines, where these tell no step's time."""
     p95_seconds: float | None = None
     min_seconds: float | None = None
     max_seconds: float | None = None
@@ -216,6 +222,8 @@ def summarise_from(
     described = Steps(reason=writers) if writers else steps_of(steps, series, told=told)
     if not steps:
         described = replace(described, reason=silent)
+    elif described.reason in (UNTIMED, TOGETHER):
+        described = replace(described, reason=untimed(meta) or described.reason)
     run = run_of(meta, described.phases)
     described = replace(
         described,
@@ -395,6 +403,7 @@ def steps_of(
         partial_count=len(partial) + sum(row.partial for row in buckets) if rows else None,
         median_seconds=median,
         mean_seconds=mean,
+        arrival_seconds=None if known else mean_by_arrival(timed),
         p95_seconds=p95,
         min_seconds=shortest,
         max_seconds=longest,

@@ -235,8 +235,11 @@ class Intake:
         if self._scores is not None:
             return self._score(t, step, first=first)
         rows = [*self._step(t, step), *self._look(t, step, self._progress.writers)]
-        text = f"steps are {self._progress.source}" if first else ""
-        return [*rows, event(t, "progress-lines", text)] if first else rows
+        if first:
+            rows.append(event(t, "progress-lines", f"steps are {self._progress.source}"))
+            if untimed := self._progress.untimed:
+                rows.append(meta("untimed", untimed))
+        return rows
 
     def _score(self, t: int, step: Step, *, first: bool) -> list[Row]:
         """Keep what a line tells for the step of the hook during which it was read."""

@@ -82,6 +82,12 @@ class ProgressSteps:
         whose = f"in the format of {program} ({name}), where " if program else ""
         return f"from lines {whose}{figures}"
 
+    @property
+    def untimed(self) -> str:
+        """Why its lines tell no step's time; empty: they do."""
+        ((_, found),) = (self._formats or {}).items()
+        return clean(found.untimed, _LONGEST)
+
     def _step(self, progress: Progress) -> Step:
         """A line is about one step; without a time it counts those since the line before."""
         if self._name is None:

@@ -16,6 +16,7 @@ from gpuwatch.analysis.comparison.comparison_row import (
     name_of,
 )
 from gpuwatch.analysis.comparison.side_by_side import (
+    BY_ARRIVAL,
     PEAK_MEMORY,
     Comparison,
     compare,
@@ -56,6 +57,7 @@ _UNSTEADY = (("steps", "step time, median"), ("steps", "step time, mean"))
 _FIRST = (
     ("steps", STEADY),
     *_UNSTEADY,
+    ("steps", BY_ARRIVAL),
     ("steps", PAID),
     ("steps", THROUGHPUT),
     ("steps", ALL_STEPS),
