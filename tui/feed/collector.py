@@ -438,7 +438,9 @@ class Collector:
             start, end = self._steps.timed
             when = "so far" if end - start < 60 * NS else "in the last minute"
             told = f"{when} {verdict.text}" if live else verdict.text
-            self._bound_at = moment, "" if verdict.bound == UNKNOWN else told
+            if verdict.bound == UNKNOWN:  # while it goes on that may be so for seconds
+                told = "" if live else told.replace(" what bounds the run", "", 1)
+            self._bound_at = moment, told
         return self._bound_at[1]
 
     @cached_property

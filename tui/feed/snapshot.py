@@ -440,7 +440,7 @@ class Snapshot:
     no_profile: tuple[str, str | None] = ("", None)
     """Why there is none, and how to get one."""
     bound: str = ""
-    """What bounds a run that is over, in a sentence; empty: unknown, or another moment is shown."""
+    """What bounds a run, in a sentence; of one that is over also why that is unknown."""
     roofline: Rooflines | None = None
     """Only if ``view.roofline``."""
     picked: Gauge | None = None

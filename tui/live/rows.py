@@ -147,8 +147,11 @@ def bound_rows(text: str, width: int, most: int) -> list[Line]:
     """What bounds a run that is over; of a sentence that does not fit the clauses that do."""
     if not text or not most:
         return []
+    most = 1 if text.startswith("cannot tell") else most
     texts = [text, *(text[: at.start()] for at in reversed([*re.finditer("[:;] ", text)]))]
     told = longest_fitting(texts, (width - 4) * most - 10 * (most - 1)) or text
+    if told == "cannot tell":  # the row is for the reason
+        return []
     rows = marked_rows(told, " = ", "key", width, most)
     if told != text and rows[-1].left >= len("  o shows why"):
         rows[-1].add("  o", "key", press="o").add(" shows why", "muted")

@@ -76,6 +76,14 @@ def test_what_bounds_a_run_is_said_while_it_goes_on_where_there_is_room_and_when
     assert then.bound.startswith("so far compute-bound"), "of an earlier moment, too"
 
 
+def test_of_a_run_that_is_over_it_is_said_why_nothing_is_known_to_bound_it(session: Make) -> None:
+    given = {"count": False, "known_card": True}
+    rows = page_text(session(**given, meta=finished(), alive=False), (80, 24)).splitlines()
+    (row,) = [row for row in rows if row.startswith(" = ")]
+    assert row.startswith(" = cannot tell: no FLOP/s are known")
+    assert " = cannot" not in page_text(session("02", **given), (120, 40))
+
+
 def test_a_verdict_that_does_not_fit_keeps_the_clauses_that_do() -> None:
     """And tells the key that shows the rest, where that fits as well."""
     whole = "launch- or host-bound: 89 % of the time no kernel ran; 5 % of it was the data loader's"
