@@ -15,7 +15,10 @@ import pytest
 
 from gpuwatch.core.errors import UsageError
 from gpuwatch.places import placements
+from gpuwatch.places.base import Job, JobState, JobStatus, Place
+from gpuwatch.places.follower import follow
 from gpuwatch.places.placements import Placed
+from gpuwatch.session import placement
 
 
 @pytest.fixture
@@ -45,6 +48,34 @@ def test_what_is_noted_is_read_again(placed: Placed) -> None:
 def test_a_study_that_was_moved_or_copied_is_not_the_one_that_was_sent(placed: Placed) -> None:
     Path(placed.study).rename(Path(placed.study).with_name("other"))
     assert placements.of_study(Path(placed.study).with_name("other")) is None
+
+
+class _Cancelled(Place):
+    """A place whose job waits at the first look, and is cancelled at the next."""
+
+    shares_files = True
+
+    def __init__(self) -> None:
+        waits = JobStatus(JobState.STARTING, "ImagePullBackOff", where="n1")
+        self._looks = [JobStatus(JobState.CANCELLED), waits]
+
+    def connect(self, *, person: bool) -> None: ...
+
+    def submit(self, job: Job) -> str:
+        return "7"
+
+    def state(self, job: Job, native: str) -> JobStatus:
+        return self._looks.pop()
+
+    def log(self, job: Job, native: str) -> str:
+        return ""
+
+
+def test_what_a_cancelled_job_waited_for_stays_known(placed: Placed) -> None:
+    follow(placed, _Cancelled())
+    known = placement.read(Path(placed.study))
+    assert known is not None
+    assert known.text == "cancelled on n1: was waiting with ImagePullBackOff"
 
 
 def test_only_a_private_folder_counts(placed: Placed) -> None:

@@ -94,6 +94,31 @@ def test_nobody_follows_it(tmp_path: Path) -> None:
     assert "gpuwatch attach" in told.text
 
 
+@pytest.mark.parametrize(
+    ("changes", "state", "text"),
+    [
+        ((("timed out", 20.0),), State.KILLED, "timed out on n1: TIMEOUT, job 7, limit 1:00"),
+        ((("timed out", 20.0), ("starting", 30.0)), State.KILLED, "timed out"),
+        ((("running", 5.0), ("cancelled", 20.0)), State.STOPPED, "stopped on request"),
+        ((("running", 5.0), ("ended by others", 20.0)), State.KILLED, "ended by others"),
+        ((("timed out", 5.0), ("running", 6.0)), State.STOPPED, "stopped by SIGTERM"),
+        ((("running", 5.0), ("ended", 20.0)), State.STOPPED, "stopped by SIGTERM"),
+    ],
+)
+def test_a_run_that_was_told_to_end_says_why(
+    tmp_path: Path, changes: tuple[tuple[str, float], ...], state: State, text: str
+) -> None:
+    now, where = JobState(changes[-1][0]), "n1"
+    reason = "TIMEOUT, job 7, limit 1:00" if now is JobState.TIMED_OUT else None
+    write(tmp_path, _now(state=now, where=where, reason=reason, changes=changes))
+    meta = {
+        "clock": {"unix_ns": 8_000_000_000},
+        "result": {"code": 0, "stopped": "SIGTERM", "t": 7_000_000_000},
+    }
+    told = status(meta, tmp_path / "01-bare.gpuwatch")
+    assert (told.state, told.text.removesuffix(" on n1")) == (state, text)
+
+
 def test_a_result_is_believed_first(tmp_path: Path) -> None:
     write(tmp_path, _now(state=JobState.LOST))
     told = status({"result": {"code": 0}}, tmp_path / "01-bare.gpuwatch")

@@ -160,7 +160,7 @@ def _result(item: Item) -> str:
     told, study = "", item.study
     if item.entry is None and study is not None:
         placed = study.placement
-        if placed is not None and (study.going_on or placed["in_part"]):
+        if placed is not None and (study.going_on or study.waits or placed["in_part"]):
             told = placed["text"]
         told = told or verdict(study)
     wrong = item.failed or next((run for run in item.sessions if run.failure), None)

@@ -7,6 +7,7 @@ from pathlib import Path
 from gpuwatch.core.errors import ExitCode
 from gpuwatch.core.models import mapping
 from gpuwatch.recorder.control import exit_code_of
+from gpuwatch.session.placement import read as read_placement
 from gpuwatch.session.reading.reader import read_meta
 from gpuwatch.session.reading.status import State, status
 from gpuwatch.session.study.outcomes import GIVEN_UP
@@ -18,6 +19,9 @@ def exit_code(folder: Path) -> int:
     known = {STUDY_ENDED, *GIVEN_UP}
     missing = [run_ for run_ in not_run(folder) if run_.problems[0].code not in known]
     code = ExitCode.NOT_AVAILABLE if missing else ExitCode.DONE
+    placement = read_placement(folder)
+    if placement is not None and placement.state.cut_off:  # perhaps between two runs
+        code = max(code, ExitCode.RUN_FAILED)
     return max(code, *map(exit_code_of_run, sessions_in(folder)), ExitCode.DONE)
 
 

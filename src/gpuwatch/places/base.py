@@ -85,6 +85,11 @@ RESUME = "start the runs that are missing"
 def resumable(status: JobStatus, folder: Path) -> JobStatus:
     """``status``; where its hint is :data:`RESUME`, with the command that does it."""
     paste = f"{RESUME}: {to_paste('resume', folder.name)}"
+    if status.state is JobState.TIMED_OUT:
+        paste += (
+            "; what was cut off starts again from its beginning, with the same limit, and its "
+            "session is kept beside the new one"
+        )
     return replace(status, hint=paste) if status.hint == RESUME else status
 
 

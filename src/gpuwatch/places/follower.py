@@ -185,6 +185,8 @@ class Follower:
             written = placement.read(self._folder)
             if written is None or written.in_part != status.in_part:
                 raise NotAvailable(f"cannot write to {self._folder}", "free some space")
+        if status.state is not JobState.ENDED:
+            self._summarised = set()  # why a run was told to end is known only now
         self._summarise(last=True)
         self._note(status, fetched=fetched)
         if fetched:
@@ -215,6 +217,8 @@ class Follower:
         known = self._known
         if status.where is None and known is not None:
             status = replace(status, where=known.where)
+        if status.state is JobState.CANCELLED and known is not None:
+            status = replace(status, reason=_waited(known))
         new = Placement(
             place=self._placed.place,
             attempt=self._placed.attempt,
@@ -258,6 +262,14 @@ def _away(reason: str | None, hint: str | None) -> JobStatus:
     """The state of a job whose place cannot be asked just now."""
     again = f"it is tried again; {hint}" if hint else "it is tried again"
     return JobStatus(JobState.UNKNOWN, reason, hint=again)
+
+
+def _waited(known: Placement) -> str | None:
+    """Why a job that is cancelled had not begun, by what was ``known`` of it before."""
+    if known.reason is None or known.state is JobState.CANCELLED:
+        return known.reason
+    waits = known.state in (JobState.QUEUED, JobState.STARTING)
+    return f"was waiting with {known.reason}" if waits else None
 
 
 def _open(session: Path) -> bool:

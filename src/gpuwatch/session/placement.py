@@ -46,6 +46,9 @@ class JobState(str, Enum):
     """Its recorder ended by itself; how the runs ended is in their sessions."""
     TIMED_OUT = "timed out"
     CANCELLED = "cancelled"
+    """As this user asked gpuwatch."""
+    ENDED_BY_OTHERS = "ended by others"
+    """Not by gpuwatch: by hand, or by an administrator."""
     PREEMPTED = "preempted"
     OUT_OF_MEMORY = "out of memory"
     FAILED = "failed"
@@ -61,6 +64,11 @@ class JobState(str, Enum):
     def over(self) -> bool:
         """Whether nothing more comes of the job."""
         return self not in _GOING_ON
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether it was ended before its runs were over, and nobody asked gpuwatch for that."""
+        return self.over and self not in (JobState.ENDED, JobState.CANCELLED, JobState.IN_PART)
 
 
 _GOING_ON = frozenset(
@@ -106,6 +114,11 @@ class Placement:
     def going_on(self) -> bool:
         """Whether more may come: the job is not over, or not everything is here yet."""
         return not (self.state.over and self.fetched)
+
+    def ended_after(self, at: float) -> JobState:
+        """How the job ended that a run was of which was told to end ``at`` these Unix seconds."""
+        later = (JobState(state) for state, since in self.changes if since >= at)
+        return next((state for state in later if state.over), self.state)
 
     @property
     def followed(self) -> bool:
@@ -157,6 +170,16 @@ def read(folder: Path) -> Placement | None:
         return _parse(json.loads(raw)) if len(raw) <= _LARGEST else None
     except (OSError, ValueError, TypeError, RecursionError, OverflowError):
         return None
+
+
+def job_log(folder: Path) -> list[str]:
+    """What the job of the study in ``folder`` printed outside its sessions, safe to print on a
+    terminal; empty where that is not here."""
+    try:
+        raw = read_regular(folder / JOB_LOG, _LARGEST)
+    except OSError:
+        return []
+    return [clean(line, _LONGEST) for line in raw.decode(errors="replace").splitlines()]
 
 
 def elsewhere(folder: Path) -> str:

@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.cli import main
-from gpuwatch.cli.selection.session_lookup import session
+from gpuwatch.cli.commands.resume import folder_of
+from gpuwatch.cli.selection.session_lookup import session, target
+from gpuwatch.cli.study_result import exit_code
+from gpuwatch.core.errors import ExitCode
 from gpuwatch.session.in_part import InPart, RunInPart
 from gpuwatch.session.placement import JobState, Placement, read, write
 from tests.analysis.sessions import record
@@ -292,9 +295,37 @@ def test_a_study_that_waits_is_listed_with_its_reason(said, waiting: Path) -> No
 
 
 def test_one_that_never_ran_is_listed_with_what_became_of_it(said, waiting: Path) -> None:
-    write(waiting, Placement("ssh=gpu1", "0" * 16, JobState.CANCELLED, fetched=True))
+    why = "was waiting with ImagePullBackOff"
+    write(waiting, Placement("ssh=gpu1", "0" * 16, JobState.CANCELLED, why, fetched=True))
     _, line = said(columns=80)
     assert line.startswith("waiting") and " cancelled " in line
+    assert f"cancelled on ssh=gpu1: {why}" in said()[1]
+
+
+def test_the_name_of_a_study_without_a_session_is_known(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waiting.with_name("waiting-2").mkdir()
+    record(waiting.with_name("waiting-2") / "01-bare.gpuwatch")
+    (waiting / "job.log").write_text("first\nno such \x1b[31mmodule\n")
+    write(
+        waiting,
+        Placement("slurm", "0" * 16, JobState.FAILED, "NoSuchModule", "load it", "7", fetched=True),
+    )
+    assert main(["show", "waiting"]) == 0
+    shown = capsys.readouterr().out
+    for words in ("failed on slurm: NoSuchModule", "place: slurm, job 7", "load it", "  first\n"):
+        assert words in shown
+    assert main(["show", "waiting", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["state"], found["native"], found["in_part"]) == ("failed", "7", [])
+    assert main(["log", "waiting", "--tail", "1"]) == 0
+    logged = capsys.readouterr().out
+    assert "no such" in logged and "first" not in logged and "\x1b" not in logged
+    assert main(["attach", "--plain", "waiting"]) == 2
+    assert "has no session: failed on slurm: NoSuchModule" in capsys.readouterr().err
+    assert folder_of("waiting") == waiting.resolve() == target("waiting")[0]
+    assert exit_code(waiting) == ExitCode.RUN_FAILED
 
 
 def test_a_study_that_its_scheduler_ended_is_listed_with_how(said, waiting: Path) -> None:

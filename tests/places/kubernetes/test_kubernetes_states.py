@@ -192,7 +192,7 @@ def test_a_pod_that_the_cluster_takes_away_says_why(
     running = pod("Running", container={"running": {}})
     taken = taken_away(found, running, events)
     leaves = in_pod(told, running, cancelled=False, taken=taken)
-    assert leaves.state is (state or JobState.CANCELLED) and leaves.where == "n1"
+    assert leaves.state is (state or JobState.ENDED_BY_OTHERS) and leaves.where == "n1"
     killed = job_status(found, [ended("Error", 137)], events, noted="2")
     assert killed.state is (state or JobState.LOST)
     if state is JobState.PREEMPTED:
@@ -241,7 +241,7 @@ def test_a_pod_in_the_place_of_another_is_not_taken_for_it() -> None:
         ({"phase": "ended", "code": 5}, JobState.ENDED),
         ({"phase": "ended", "code": -9}, JobState.LOST),
         ({"phase": "ended", "code": 4, "out_of_memory": True}, JobState.OUT_OF_MEMORY),
-        ({"phase": "ended", "code": 1, "told_to_go": True}, JobState.CANCELLED),
+        ({"phase": "ended", "code": 1, "told_to_go": True}, JobState.ENDED_BY_OTHERS),
         ({"phase": ["odd"]}, JobState.STARTING),
     ],
 )

@@ -130,6 +130,13 @@ def test_a_study_that_waits_at_a_place_is_a_row_of_its_own() -> None:
         assert len(arranged(Listed((), (waiting,)), ListOptions(query=query))) == found
 
 
+def test_a_study_that_could_not_start_says_why() -> None:
+    placement = {"state": "failed", "text": "failed on gpu1: no such command", "in_part": None}
+    study = ListedStudy(path=STUDY, study="pair", runs=1, placement=placement)
+    _, line = text(Listed((), (study,)), 120)
+    assert "failed on gpu1: no such command" in line
+
+
 def study(*states: str, going_on: bool = False, runs: int | None = None) -> Item:
     every = tuple(entry(f"pair/{n}", status=state) for n, state in enumerate(states))
     listed = ListedStudy(path=STUDY, study="pair", runs=runs or len(states), going_on=going_on)

@@ -25,8 +25,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    path = session_lookup.session(arguments.session)
-    lines = read(path, arguments.stream, follow=arguments.follow)
+    lines: Iterator[str]
+    if (found := session_lookup.without_session(arguments.session)) is not None:
+        from gpuwatch.session.placement import job_log
+
+        folder, placement = found
+        say(f"{folder.name}: {placement.text}")
+        lines = iter(job_log(folder))
+    else:
+        path = session_lookup.session(arguments.session)
+        lines = read(path, arguments.stream, follow=arguments.follow)
     if arguments.tail is not None:
         from collections import deque
 

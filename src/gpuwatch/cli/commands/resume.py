@@ -110,7 +110,7 @@ def _commands(plan: Plan) -> Iterator[str]:
 
 def folder_of(text: str, command: str = "resume") -> Path:
     """The folder of the study that ``text`` names, for ``command``."""
-    path = Path(text)
+    path = session_lookup.path_of(text)
     if os.path.isdir(path) and (
         os.path.exists(path / PLAN) or not session_lookup.sessions_under(path)
     ):

@@ -278,10 +278,14 @@ def _state(study: ListedStudy, ends: Counter[str]) -> tuple[str, str]:
         over = "ended" if placement is None else placement["state"]
         states = f"{'running' if study.going_on else over}: {states} of {study.runs}"
     sentences = "; ".join(each["short"] for each in study.says)
-    if placement is not None and (study.going_on or not _OPEN.isdisjoint(ends)):
-        sentences = placement["text"]
-    elif placement is not None and placement["in_part"] and not study.says:
-        sentences = _in_part(placement["in_part"])
+    if placement is None:
+        return states, sentences
+    if study.going_on or not _OPEN.isdisjoint(ends):
+        return states, placement["text"]
+    if placement["in_part"] and not study.says:
+        return states, _in_part(placement["in_part"])
+    if study.waits:
+        return states, placement["text"]
     return states, sentences
 
 

@@ -11,6 +11,10 @@ from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.text import clean, to_paste
+from gpuwatch.session.placement import Placement
+
+_LAST_LINES = 10
+"""Of what a job printed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    if (folder := session_lookup.fetched_in_part(arguments.session)) is not None:
-        sys.stdout.write(_in_part(folder, arguments.format))
+    if (found := session_lookup.without_session(arguments.session)) is not None:
+        sys.stdout.write(_without_session(*found, arguments.format))
         return 0
     path = session_lookup.session(arguments.session)
     from gpuwatch.analysis.comparison.side_by_side import compare
@@ -72,8 +76,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     return 0
 
 
-def _in_part(folder: Path, format_: str) -> str:
-    """What is known of a study of which no session was fetched.
+def _without_session(folder: Path, placement: Placement, format_: str) -> str:
+    """What is known of a study at a place of which no session is here.
 
     Raises:
         UsageError: the format is one of sessions.
@@ -82,20 +86,21 @@ def _in_part(folder: Path, format_: str) -> str:
     from dataclasses import asdict
 
     from gpuwatch.core.json_schema import JSON_SCHEMA
-    from gpuwatch.session.placement import read
+    from gpuwatch.session.placement import job_log
     from gpuwatch.session.study.plan import labels
     from gpuwatch.session.study.plan import read as read_plan
 
-    placement, plan = read(folder), read_plan(folder)
-    assert placement is not None
-    assert placement.in_part is not None
-    runs, more = placement.in_part.runs, placement.in_part.more
+    plan = read_plan(folder)
+    part = None if placement.going_on else placement.in_part
+    runs, more = ((), 0) if part is None else (part.runs, part.more)
     if format_ == "json":
         found = {"schema": JSON_SCHEMA, "study": folder.name, "state": placement.state.value}
-        return json.dumps({**found, "in_part": [asdict(run) for run in runs], "more": more}) + "\n"
+        known = {key: getattr(placement, key) for key in ("reason", "hint", "place", "native")}
+        told = {"in_part": [asdict(run) for run in runs], "more": more}
+        return json.dumps({**found, **known, **told}) + "\n"
     if format_ != "table":
         raise UsageError(
-            f"--format {format_} shows a session, and none of {folder.name} was fetched",
+            f"--format {format_} shows a session, and none of {folder.name} is here",
             f"what is known: {to_paste('show', folder.name)}",
         )
     names = () if plan is None else labels(plan.runs)
@@ -105,6 +110,11 @@ def _in_part(folder: Path, format_: str) -> str:
         for told in runs
         if told.run <= len(names)
     ]
+    if part is None:
+        job = f", job {placement.native}" if placement.native else ""
+        lines += [f"place: {placement.place}{job}", *filter(None, [placement.hint])]
+        lines += [f"  {line}" for line in job_log(folder)[-_LAST_LINES:]]
+        return "\n".join([*lines, ""])
     if more:
         lines.append(f"  {more} more, of which nothing is known")
     lines.append("Samples, steps and output are gone: there are no further figures and no verdict.")

@@ -28,6 +28,7 @@ from gpuwatch.core.models import JSON
 from gpuwatch.session.placement import Placement
 from gpuwatch.session.placement import read as read_placement
 from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.label import NONE
 from gpuwatch.session.study.labels import read_with_problem
 from gpuwatch.session.study.plan import PLAN
@@ -35,7 +36,7 @@ from gpuwatch.session.study.study_folder import SUMMARY_JSON, is_held
 from gpuwatch.session.study.summary import sayings
 
 _OVER = frozenset({"finished", "failed", "killed", "stopped"})
-_VERSION = [12, __version__, *ListedSession.__annotations__]
+_VERSION = [13, __version__, *ListedSession.__annotations__]
 
 
 def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:
@@ -118,6 +119,13 @@ def _session(path: Path) -> ListedSession:
         )
 
 
+def _lasts(path: Path, row: JSON) -> bool:
+    """Whether what is told of a session stays, as long as its file does. Why its place told it to
+    end may come later."""
+    placement = read_placement(path.parent) if row["status"] == State.STOPPED.value else None
+    return row["status"] in _OVER and (placement is None or placement.state.over)
+
+
 class _Cache:
     """Values read from files, by path; valid while size, mtime and inode stay the same."""
 
@@ -128,9 +136,7 @@ class _Cache:
 
     def session(self, path: Path) -> ListedSession:
         """A session; one that is over is read only once."""
-        row = self.of_file(
-            path, lambda: _session(path).document(), lambda row: row["status"] in _OVER
-        )
+        row = self.of_file(path, lambda: _session(path).document(), partial(_lasts, path))
         return ListedSession(**values_of({**row, "path": path}))
 
     def of_file(

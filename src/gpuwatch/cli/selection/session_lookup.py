@@ -12,7 +12,7 @@ from gpuwatch.core import paths
 from gpuwatch.core.errors import GpuwatchError, StorageError, UsageError
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import shell, to_paste
-from gpuwatch.session.placement import PLACEMENT
+from gpuwatch.session.placement import PLACEMENT, Placement
 from gpuwatch.session.placement import read as read_placement
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import goes_on_alone
@@ -190,9 +190,9 @@ def _labelled(text: str, known: Iterable[Path]) -> list[Path]:
     return matches
 
 
-def fetched_in_part(text: str) -> Path | None:
-    """The folder of the study that ``text`` names, if a few figures of its runs are all that was
-    fetched of it."""
+def without_session(text: str) -> tuple[Path, Placement] | None:
+    """The folder of the study at a place that ``text`` names and of which no session is here, with
+    what is known of its job."""
     if os.path.isdir(text):
         named = [Path(text)]
     else:
@@ -200,15 +200,27 @@ def fetched_in_part(text: str) -> Path | None:
         named = [each for each in waiting if each.name == text or _is_named(each, text)]
     for folder in named:
         placement = None if sessions_under(folder) else read_placement(folder)
-        if placement is not None and placement.in_part is not None and not placement.going_on:
-            return folder
+        if placement is not None:
+            return folder, placement
     return None
+
+
+def path_of(text: str) -> Path:
+    """``text`` as a path; of the name of a study without a session its folder."""
+    found = without_session(text)
+    return Path(text) if found is None else found[0]
 
 
 def _nothing(text: str, message: str) -> UsageError:
     """The error for a study or name without a session."""
-    if (folder := fetched_in_part(text)) is None:
+    if (found := without_session(text)) is None:
         return UsageError(message, "see `gpuwatch sessions`")
+    folder, placement = found
+    if placement.in_part is None or placement.going_on:
+        return UsageError(
+            f"{folder.name} has no session: {placement.text}",
+            f"what is known: {to_paste('show', folder.name)}",
+        )
     return UsageError(
         f"{folder.name} was fetched in part: its samples are gone, and no verdict is made without",
         f"what is known: {to_paste('show', folder.name)}; "
@@ -228,7 +240,7 @@ def target(text: str) -> tuple[Path, str]:
     Raises:
         UsageError, StorageError: no session or study matches, or several do.
     """
-    path = Path(text)
+    path = path_of(text)
     if os.path.isdir(path):
         if not is_study(path):
             raise UsageError(f"{text} is not a study: it has no session", "see `gpuwatch sessions`")

@@ -191,7 +191,7 @@ def in_pod(
         if taken is not None:
             return replace(taken, where=where)
         reason = "its pod was told to end: somebody deleted it, or its namespace"
-        return JobStatus(JobState.CANCELLED, reason, hint=RESUME, where=where)
+        return JobStatus(JobState.ENDED_BY_OTHERS, reason, hint=RESUME, where=where)
     code = told.get("code")
     if told.get("out_of_memory") is True:
         reason = "the kernel killed a process of the pod, at its memory limit"

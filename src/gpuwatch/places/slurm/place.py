@@ -12,6 +12,7 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpuwatch.core import units
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import Problem
 from gpuwatch.places import base, job_notes
@@ -138,6 +139,8 @@ class SlurmPlace(Cluster):
             if seen is None:
                 return self._forgotten(job, native, begun=begun)
             status = states.status(seen, begun=begun)
+            if status.state.over and job_notes.was_cancelled(job):
+                return JobStatus(JobState.CANCELLED, where=status.where)
             if status.state is JobState.ENDED:
                 return self._ended(job, native, status)
         except NotAvailable as error:
@@ -150,8 +153,6 @@ class SlurmPlace(Cluster):
 
     def _ended(self, job: Job, native: str, status: JobStatus) -> JobStatus:
         """How a recorder ended that began: Slurm does not tell when it was asked to."""
-        if job_notes.was_cancelled(job):
-            return JobStatus(JobState.CANCELLED, where=status.where)
         shown = ["scontrol", "show", "job", "--oneliner", *self._clusters, native]
         ended = states.parse_ended(commands.run(shown).output)
         if ended is not None and ended.signal == signal.SIGKILL:
@@ -159,9 +160,14 @@ class SlurmPlace(Cluster):
                 return states.status(Seen(native, "OUT_OF_MEMORY", node=status.where), begun=True)
             killed = "its recorder was killed"
             return JobStatus(JobState.LOST, killed, hint=base.RESUME, where=status.where)
-        at_limit = ended is not None and states.at_its_limit(ended, self._options.notice)
-        if at_limit and _incomplete(job.folder):
-            return states.status(Seen(native, "TIMEOUT", node=status.where), begun=True)
+        if (
+            ended is not None
+            and ended.limit is not None
+            and states.at_its_limit(ended, self._options.notice)
+            and _incomplete(job.folder)
+        ):
+            reason = f"TIMEOUT, job {native}, limit {units.clock_time(ended.limit)}"
+            return JobStatus(JobState.TIMED_OUT, reason, hint=base.RESUME, where=status.where)
         return status
 
     def _forgotten(self, job: Job, native: str, *, begun: bool) -> JobStatus:

@@ -30,7 +30,7 @@ _STATES = {
     "COMPLETED": JobState.ENDED,
     "FAILED": JobState.FAILED,
     **dict.fromkeys(("TIMEOUT", "DEADLINE"), JobState.TIMED_OUT),
-    "CANCELLED": JobState.CANCELLED,
+    "CANCELLED": JobState.ENDED_BY_OTHERS,
     "PREEMPTED": JobState.PREEMPTED,
     "OUT_OF_MEMORY": JobState.OUT_OF_MEMORY,
     **dict.fromkeys(("NODE_FAIL", "BOOT_FAIL", "REVOKED"), JobState.LOST),
@@ -164,7 +164,7 @@ def status(seen: Seen, *, begun: bool) -> JobStatus:
         reason, hint = seen.state, RESUME
     elif seen.state == "COMPLETING":
         reason = seen.state
-    elif reason == "NonZeroExitCode" or state in (JobState.CANCELLED, JobState.RUNNING):
+    elif reason == "NonZeroExitCode" or state in (JobState.ENDED_BY_OTHERS, JobState.RUNNING):
         reason = None  # what it printed says more; or it is why the job once waited
     starts = seen.starts if state is JobState.QUEUED else None
     return JobStatus(state, reason, starts, hint, seen.node)

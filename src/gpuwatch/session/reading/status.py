@@ -82,7 +82,7 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
     """The state of the session that ``meta`` was read from."""
     result = meta.get("result")
     if isinstance(result, dict):
-        return _ended(result)
+        return _told_to_end(meta, result, path) or _ended(result)
     if mapping(meta.get("workload")).get("kind") == "machine" and "closed" in meta:
         return Status(State.FINISHED, "recorded the machine", 0)
     if mapping(meta.get("workload")).get("kind") == "import" and "closed" in meta:
@@ -195,6 +195,22 @@ def _ended(result: Mapping[str, JSON]) -> Status:
     if code is None:
         return Status(State.LOST, f"the end of the workload was not seen{reason}")
     return Status(State.FAILED, f"exit code {code}{memory_note}{reason}", exit_code)
+
+
+def _told_to_end(meta: Mapping[str, JSON], result: Mapping[str, JSON], path: Path) -> Status | None:
+    """Why a run elsewhere was told to end, as its place tells it; ``None``: it does not. Schedulers
+    and gpuwatch itself end a job there by the same signal."""
+    placement = read_placement(path.parent) if result.get("stopped") == "SIGTERM" else None
+    if placement is None:
+        return None
+    began = number(mapping(meta.get("clock")).get("unix_ns")) or 0.0
+    state = placement.ended_after((began + (number(result.get("t")) or 0.0)) / 1e9)
+    if state is JobState.CANCELLED:
+        return _ended({**result, "stopped": "stop"})
+    if not state.cut_off:
+        return None
+    # The exit code is of how it took the signal.
+    return Status(State.KILLED, placement.text if state is placement.state else state.value)
 
 
 def _stopped(reason: str) -> str:
