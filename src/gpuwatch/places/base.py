@@ -82,13 +82,14 @@ RESUME = "start the runs that are missing"
 """The hint of a job without some of its runs."""
 
 
-def resumable(status: JobStatus, folder: Path) -> JobStatus:
-    """``status``; where its hint is :data:`RESUME`, with the command that does it."""
+def resumable(status: JobStatus, folder: Path, unless: str = "") -> JobStatus:
+    """``status``; where its hint is :data:`RESUME`, with the command that does it. ``unless``: how
+    another time limit is had."""
     paste = f"{RESUME}: {to_paste('resume', folder.name)}"
     if status.state is JobState.TIMED_OUT:
         paste += (
-            "; what was cut off starts again from its beginning, with the same limit, and its "
-            "session is kept beside the new one"
+            "; what was cut off starts again from its beginning, with the same limit"
+            f"{unless}; its session is kept beside the new one"
         )
     return replace(status, hint=paste) if status.hint == RESUME else status
 
@@ -115,6 +116,8 @@ class Description:
     """The same by key, see docs/json.md."""
     images: tuple[str, ...] = ()
     """Images that are fetched there, as ``--on`` names them."""
+    problems: tuple[Problem, ...] = ()
+    """Why a job, which it would take, would not start there."""
 
 
 class Place(Protocol):

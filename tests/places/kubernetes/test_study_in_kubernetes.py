@@ -156,9 +156,11 @@ def test_what_waits_says_why_and_is_cancelled(here: Cli, namespace: str) -> None
     assert "gpuwatch doctor" in str(known["hint"])
     assert "not over" in here("delete", "--yes", folder, code=2).stderr
     here("stop", folder)
-    assert wait_for(folder, "cancelled")["fetched"] is True
+    known = wait_for(folder, "cancelled")
+    assert known["fetched"] is True
+    assert str(known["reason"]).startswith("was waiting with Unschedulable")
     wait_until_empty(namespace)
-    here("delete", "--yes", folder)
+    here("delete", "--yes", folder.name)
     folder = send(here, on("node=colour:red"), "--", "true")
     assert "affinity" in str(wait_for_reason(folder, "Unschedulable")["reason"])
     here("stop", folder)
@@ -564,11 +566,11 @@ def test_what_the_cluster_takes_away_says_why_and_saves(
     folder = send(here, on("gpu=nvidia.com/gpu:1"), "--", "sh", "-c", SAVES)
     wait_for_output(here, folder, "begun")
     with happens(namespace):
-        known = wait_for(folder, state, "cancelled", "lost")
+        known = wait_for(folder, state, "ended by others", "lost")
     assert (known["state"], known["fetched"]) == (state, True), known
     assert str(known["reason"]).startswith(reason)
     assert f"gpuwatch resume {folder.name}" in str(known["hint"])
-    assert "saved" in output(folder) and status(here) == ["stopped"]
+    assert "saved" in output(folder) and status(here) == ["killed"]
     wait_until_empty(namespace)
 
 
@@ -662,9 +664,9 @@ def test_a_namespace_that_is_deleted_is_told(here: Cli, namespace: str) -> None:
     folder = send(here, on(), "--", "sh", "-c", SAVES)
     wait_for_output(here, folder, "begun")
     kubectl("delete", "namespace", namespace, "--wait=false")
-    known = wait_for(folder, "cancelled")
+    known = wait_for(folder, "ended by others")
     assert "deleted" in str(known["reason"]) and known["fetched"] is True
-    assert "saved" in output(folder) and status(here) == ["stopped"]
+    assert "saved" in output(folder) and status(here) == ["killed"]
 
 
 def test_a_kill_between_submission_and_its_note_leaves_one_job(here: Cli, namespace: str) -> None:
@@ -949,7 +951,7 @@ def test_a_dry_run_prints_the_manifest(here: Cli, namespace: str) -> None:
     (container,) = job["spec"]["template"]["spec"]["containers"]
     assert job["kind"] == "Job" and container["image"] == IMAGE
     assert container["resources"]["limits"] == {"nvidia.com/gpu": "1"}
-    assert "until all is fetched, 15 min at most" in told
+    assert "keeps its GPU until all is fetched, 15 min at most" in told
     assert names(objects(namespace)) == []
 
 
@@ -960,7 +962,7 @@ def test_an_image_that_is_only_here_is_told_before_it_is_sent(
     told = " ".join(here(*words, "--", "true").stdout.split())
     assert f"Docker has the image {small_image} here, and no registry that it knows of" in told
     assert f"gpuwatch build docker --base {small_image} --push REGISTRY/NAME" in told
-    assert "until all is fetched, 15 min at most" in told and '"kind"' not in told
+    assert "the pod stays until all is fetched, 15 min at most" in told and '"kind"' not in told
     assert (
         "Docker has the image" not in here("--record", "--plan", "--on", on(), "--", "true").stdout
     )

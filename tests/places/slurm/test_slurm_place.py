@@ -131,6 +131,8 @@ def test_a_job_from_submission_to_its_end(
 
 def test_that_one_of_several_nodes_is_recorded_is_said(study: Studies) -> None:
     assert study(nodes="1").place.preview(()).notes == ()
+    (note,) = study(partition="down").place.preview(()).notes
+    assert note == "partition down is down: a job would wait; sinfo lists the others"
     (note,) = study(nodes="2").place.preview(()).notes
     assert note == "of its nodes, as n[1-2], the first alone runs and records the study"
 
@@ -357,7 +359,11 @@ def test_a_time_limit_lets_the_recorder_save(study: Studies) -> None:
     one.submit()
     one.wait_for(JobState.RUNNING)
     status = one.wait_for(JobState.TIMED_OUT)
-    assert status.hint == f"start the runs that are missing: gpuwatch resume {one.job.folder.name}"
+    assert status.hint == (
+        f"start the runs that are missing: gpuwatch resume {one.job.folder.name}; what was cut off "
+        "starts again from its beginning, with the same limit unless --on slurm,... names another; "
+        "its session is kept beside the new one"
+    )
     assert one.saved
 
 

@@ -56,6 +56,22 @@ def test_slurms_word_for_a_state(
     assert (status.state, status.reason) == (state, reason)
 
 
+@pytest.mark.parametrize(
+    ("named", "told"),
+    [
+        (None, []),
+        ("gpu,down", []),
+        ("unknown", []),
+        ("down", ["partition down is down: a job would wait"]),
+        ("down,old", ["partition down is down and old is inact: a job would wait"]),
+    ],
+)
+def test_a_partition_that_starts_no_jobs_is_told(named: str | None, told: list[str]) -> None:
+    rows = ("gpu|gpu*|up", "down|down|down", "down|down|down", "old|old|inact")
+    found = nodes.parse("\n".join(f"{row}|1:00:00|2|idle|2|100|(null)" for row in rows))
+    assert [problem.text for problem in nodes.not_up(found, named)] == told
+
+
 def test_the_expected_start_of_a_queued_job_is_in_local_time() -> None:
     (seen,) = states.parse_queue(f"7|PENDING|{AT}|n/a|Priority")
     starts = states.status(seen, begun=False).starts

@@ -143,6 +143,7 @@ def test_a_running_study_that_is_stopped_saves_and_is_resumed(here: Cli) -> None
     wait_for(folder, "cancelled")
     assert (here.home / "saved").read_text() == "saved\n"
     assert status(here) == ["stopped"]
+    assert "stopped on request" in here("show", folder).stdout
     resumed(here, folder)
 
 
@@ -167,10 +168,12 @@ def test_a_plain_run_tells_why_it_waits_and_then_the_run(here: Cli) -> None:
 def test_a_waiting_job_that_is_cancelled_by_hand_is_told_and_resumed(here: Cli) -> None:
     folder = send(here, "begin=now+1hour", "--", "true")
     subprocess.run(["scancel", str(wait_for(folder, "queued")["native"])], check=True)
-    wait_for(folder, "cancelled")
+    wait_for(folder, "ended by others")
     assert sessions(folder) == []
-    here("resume", "--detach", folder)
-    wait_for(folder, "queued")
+    other = "slurm,begin=now+2hours,time=5"
+    assert "not resumed on ssh=x" in here("resume", "--on", "ssh=x", folder, code=2).stderr
+    here("resume", "--detach", "--on", other, folder.name)
+    assert wait_for(folder, "queued")["place"] == other
     here("stop", folder)
     wait_for(folder, "cancelled")
 
@@ -179,7 +182,7 @@ def test_a_running_job_that_is_cancelled_by_hand_saves_and_is_resumed(here: Cli)
     folder = send(here, "", "--", "sh", "-c", ONCE)
     until((here.home / "begun").exists, "it begins", PATIENCE)
     subprocess.run(["scancel", str(wait_for(folder, "running")["native"])], check=True)
-    wait_for(folder, "cancelled")
+    wait_for(folder, "ended by others")
     resumed_after(here, folder)
 
 
@@ -196,7 +199,7 @@ def resumed(here: Cli, folder: Path) -> None:
 def resumed_after(here: Cli, folder: Path) -> None:
     """A study that was taken its node saved, its session says so, and the run that is left runs."""
     assert "saved" in (here.home / "saved").read_text()
-    assert status(here) == ["stopped"]
+    assert status(here) == ["killed"]
     resumed(here, folder)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.cli import plan as preview
@@ -23,6 +24,7 @@ from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.text import shell, to_paste
+from gpuwatch.places import spec
 from gpuwatch.places.placements import Placed
 from gpuwatch.recorder.api import NotOwn, resumable
 from gpuwatch.recorder.request import Request
@@ -32,6 +34,9 @@ from gpuwatch.session.study.plan import PLAN, Plan, read, unique
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", metavar="STUDY")
+    parser.add_argument(
+        "--on", metavar="PLACE", help="of a study sent to Slurm: slurm with other options"
+    )
     launch.add_start_arguments(parser)
     parser.add_argument(
         "--trust", action="store_true", help="run the plan's commands, whoever wrote them"
@@ -44,6 +49,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     placed = sent(folder)
     if placed is not None:
         return _at_its_place(placed, arguments)
+    if arguments.on is not None:
+        raise UsageError(f"{folder} runs here", "leave --on out")
     launch.need_linux()
     plan = or_say_commands(resumable, folder, trusted=arguments.trust)
     if not (arguments.plan or arguments.dry_run or plan.settings.programs):
@@ -71,11 +78,28 @@ def _at_its_place(placed: Placed, arguments: argparse.Namespace) -> int:
         raise UsageError(f"{folder} is not a study of a workload", "start it again")
     if plan is None or not missing(folder, plan):
         raise UsageError(f"{folder} is complete", f"its summary: {to_paste('report', folder)}")
+    if arguments.on is not None:
+        placed = replace(placed, place=_other_options(placed.place, arguments.on))
     request = Request(plan, folder.parent, on=(placed.place,), resume=folder)
     begun.check(request, arguments)
     if preview.shown(request, arguments):
         return ExitCode.DONE
     return record.wait_for([sending.again(placed)], request, arguments)
+
+
+def _other_options(place: str, on: str) -> str:
+    """``on``, if it is Slurm with other options than ``place``.
+
+    Raises:
+        UsageError: the study would get to another place, where its files are not.
+    """
+    for each in map(spec.parse, (place, on)):
+        if each.kind != "slurm" or "job" in each.options:
+            raise UsageError(
+                f"a study of {place} is not resumed on {on}",
+                "leave --on out; only one that was sent to Slurm takes other options",
+            )
+    return on
 
 
 def or_say_commands(readable: Callable[..., Plan], folder: Path, *, trusted: bool) -> Plan:

@@ -34,6 +34,7 @@ def doctor(text: str, words: Sequence[str], *, as_json: bool) -> int:
         place = connected(text, archive)
         capsule.build(archive)
         described, problems = place.describe(), place.preflight()
+        problems += () if described is None else described.problems
         starts = None if described is None or problems else place.expected_start()
         if described is not None and as_json:
             found = {

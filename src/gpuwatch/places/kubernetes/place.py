@@ -177,7 +177,8 @@ class KubernetesPlace(Place):
         if self._by_image:
             examples = [self._example((image,), later=image != images[0]) for image in images[:2]]
         claim, most = self._options.claim, f"{self._options.linger / 60:g} min at most"
-        held = f"after its last run the pod keeps its GPU until all is fetched, {most}"
+        stays = "stays" if self._options.gpu is None else "keeps its GPU"
+        held = f"after its last run the pod {stays} until all is fetched, {most}"
         if claim is not None:
             held = (
                 f"sessions are written into {claim}, and stay there; a pod without a GPU, {most}, "

@@ -10,6 +10,7 @@ from pathlib import Path
 from gpuwatch.core import paths
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.models import Problem
 from gpuwatch.core.text import clean, shell
 from gpuwatch.places.base import Description
 from gpuwatch.places.slurm import commands
@@ -53,8 +54,8 @@ class Nodes:
         return f"partition   {name}, {self.availability}, {limit}: {nodes}, {each}"
 
 
-def described(clusters: Sequence[str], ask: Sequence[str]) -> Description:
-    """The cluster's partitions; ``ask``: the words before a command that runs it on a node.
+def partitions(clusters: Sequence[str]) -> list[Nodes]:
+    """The nodes of the cluster's partitions.
 
     Raises:
         NotAvailable: Slurm cannot be asked.
@@ -62,7 +63,24 @@ def described(clusters: Sequence[str], ask: Sequence[str]) -> Description:
     answer = commands.run(["sinfo", "--noheader", *clusters, f"--format={_FORMAT}"])
     if answer.code != 0:
         raise NotAvailable(f"sinfo: {answer.problem}", commands.HINT_AWAY)
-    found = parse(answer.output)
+    return parse(answer.output)
+
+
+def not_up(found: Sequence[Nodes], named: str | None) -> list[Problem]:
+    """That a job would wait, where none of the partitions that it may run in starts jobs: those
+    ``named``, else the default. Slurm takes it all the same, and tells when it would start."""
+    names = None if named is None else named.split(",")
+    own = [each for each in found if (each.default if names is None else each.partition in names)]
+    if not own or any(each.availability == "up" for each in own):
+        return []
+    told = " and ".join(dict.fromkeys(f"{each.partition} is {each.availability}" for each in own))
+    text = f"partition {told}: a job would wait"
+    return [Problem("slurm-partition", text, "sinfo lists the others")]
+
+
+def described(found: Sequence[Nodes], ask: Sequence[str], named: str | None) -> Description:
+    """The cluster's partitions, as ``found``; ``ask``: the words before a command that runs it on a
+    node; ``named``: the partitions that are asked for."""
     version = clean(commands.run(["sinfo", "--version"]).output, _LONGEST)
     folder = paths.data_home()
     kind = file_system(folder, Path("/proc/self/mountinfo").read_text(errors="replace"))
@@ -75,8 +93,8 @@ def described(clusters: Sequence[str], ask: Sequence[str]) -> Description:
     lines = [f"cluster     {version}", *(nodes.line for nodes in found), unknown(ask)]
     lines.insert(1, f"disk        {shell(str(folder))} is on {kind or 'an unknown disk'}, {known}")
     disk = {"folder": str(folder), "file_system": kind, "shared": shared}
-    partitions = [asdict(nodes) for nodes in found]
-    return Description(tuple(lines), {"version": version, "disk": disk, "partitions": partitions})
+    document = {"version": version, "disk": disk, "partitions": [asdict(each) for each in found]}
+    return Description(tuple(lines), document, problems=tuple(not_up(found, named)))
 
 
 def file_system(folder: Path, mounts: str) -> str | None:

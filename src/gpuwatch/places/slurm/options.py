@@ -51,6 +51,8 @@ class Options:
     """Options for sbatch, each one word."""
     clusters: str | None = None
     """The cluster, for the other commands."""
+    partition: str | None = None
+    """One or several partitions, separated by commas; ``None``: the default one."""
     notice: int = NOTICE_SECONDS
     """How long before its time limit the job is told, in seconds."""
     setup: Path | None = None
@@ -92,6 +94,7 @@ def parse(spec: PlaceSpec) -> Options:
     return Options(
         tuple(words),
         spec.options.get("clusters"),
+        spec.options.get("partition"),
         NOTICE_SECONDS if limit is None else max(1, min(NOTICE_SECONDS, limit // 4)),
         _setup(spec.options.get("setup")),
         spec.options.get("python") or None,

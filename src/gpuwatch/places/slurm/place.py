@@ -70,17 +70,29 @@ class SlurmPlace(Cluster):
         Raises:
             NotAvailable: Slurm cannot be asked.
         """
-        return nodes.described(self._clusters, ["srun", *self._options.words])
+        found = nodes.partitions(self._clusters)
+        return nodes.described(found, ["srun", *self._options.words], self._partition)
+
+    @property
+    def _partition(self) -> str | None:
+        return self._options.partition or os.environ.get("SBATCH_PARTITION")
+
+    def _not_up(self) -> list[Problem]:
+        try:
+            return nodes.not_up(nodes.partitions(self._clusters), self._partition)
+        except NotAvailable:  # a site without sinfo
+            return []
 
     def preview(self, parts: Sequence[Part]) -> Preview:
-        """Of several nodes only one is recorded."""
-        if (several := states.parse_nodes(self._tried().errors)) is None:
-            return Preview()
-        return Preview((f"of its nodes, as {several}, the first alone runs and records the study",))
+        """Of several nodes only one is recorded; a partition that is down starts nothing."""
+        notes = [f"{problem.text}; {problem.hint}" for problem in self._not_up()]
+        if (several := states.parse_nodes(self._tried().errors)) is not None:
+            notes.append(f"of its nodes, as {several}, the first alone runs and records the study")
+        return Preview(tuple(notes))
 
     def expected_start(self) -> float | None:
-        """As Slurm's scheduler expects it."""
-        return states.parse_start(self._tried().errors)
+        """As Slurm's scheduler expects it, which does not look whether the partition is up."""
+        return None if self._not_up() else states.parse_start(self._tried().errors)
 
     def find(self, job: Job) -> str | None:
         """The id of this user's job of that name, as far as Slurm remembers it."""
@@ -130,7 +142,8 @@ class SlurmPlace(Cluster):
 
     def state(self, job: Job, native: str) -> JobStatus:
         """What Slurm says of the job; once it has forgotten it, what its recorder left."""
-        return base.resumable(self._state(job, native), job.folder)
+        unless = " unless --on slurm,... names another"
+        return base.resumable(self._state(job, native), job.folder, unless)
 
     def _state(self, job: Job, native: str) -> JobStatus:
         try:
