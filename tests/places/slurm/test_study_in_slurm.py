@@ -235,16 +235,17 @@ def test_a_study_whose_node_fails_is_lost_and_resumed(here: Cli) -> None:
 def test_a_time_limit_lets_the_workload_save(here: Cli) -> None:
     folder = send(here, "time=1", "--", "sh", "-c", SAVES)
     known = wait_for(folder, "timed out", seconds=2 * PATIENCE)
-    reason = f"TIMEOUT, job {known['native']}, limit 1:00"
-    assert known["reason"] == reason
+    reason = str(known["reason"])  # of a slow node Slurm itself says so first
+    assert reason in ("TIMEOUT", f"TIMEOUT, job {known['native']}, limit 1:00")
     assert f"gpuwatch resume {folder.name}" in str(known["hint"])
     assert "from its beginning, with the same limit" in str(known["hint"])
     assert (here.home / "saved").read_text() == "saved\n"
     assert status(here) == ["killed"]
     (session,) = json.loads(here.read("sessions", "--format", "json").stdout)["sessions"]
     assert session["failure"] == f"timed out on {known['where']}: {reason}"
-    assert session["failure"] in (folder / "summary.md").read_text()
-    assert here.run("attach", "--plain", folder.name).returncode == 1
+    said = folder / "summary.csv"
+    until(lambda: ",killed," in said.read_text(), "the summary tells it, too")
+    here("attach", "--plain", folder.name, code=1)
 
 
 def test_a_recorder_that_is_killed_is_told(here: Cli) -> None:
