@@ -95,9 +95,10 @@ RULE = "=" * 60
         ([TRACEBACK, FRAME, "KeyboardInterrupt", "stopped: by the user"], "KeyboardInterrupt"),
         ([f"[rank1]: {TRACEBACK}", f"[rank1]: {FRAME}", f"[rank0]: {TRACEBACK}",
           "[rank1]: ValueError: rank one is broken", "[rank0]: OSError: connection closed",
-          TRACEBACK, FRAME, CHILD, RULE, "  exitcode : 1", RULE], "ValueError: rank one is broken"),
-        ([TRACEBACK, FRAME, CHILD, RULE, "  traceback : Signal 9 (SIGKILL)", RULE],
-         "Signal 9 (SIGKILL)"),
+          TRACEBACK, FRAME, CHILD, RULE, "  exitcode : 1", RULE],
+         "rank 1: ValueError: rank one is broken"),
+        ([TRACEBACK, FRAME, CHILD, RULE, "  rank : 1 (local_rank: 1)", "  exitcode : -9 (pid: 7)",
+          "  traceback : Signal 9 (SIGKILL)", RULE], "rank 1 died first: killed by SIGKILL"),
         (["W1130 17:21:33.5 27 torch/distributed/run.py:982] ***", "x: can't open file 'x.py'",
           "E1130 17:21:33.8 27 torch/distributed/elastic/api.py:1002] failed (exitcode: 2)",
           TRACEBACK, FRAME, CHILD, RULE, "x.py FAILED", "Failures:", "[1]:",
@@ -131,6 +132,41 @@ def test_its_reason_is_the_line_that_begins_the_exception(lines: list[str], caus
     assert cause_in(lines) == cause
 
 
+LOST = "RuntimeError: [/x/gloo/transport/tcp/pair.cc:545] Read error: Connection reset by peer."
+
+
+def ranks(*ended: tuple[int, int]) -> list[str]:
+    """The end of torchrun's output; the rank that it saw fail first is last."""
+    ranks = [(f"  rank      : {n} (local_rank: {n})", f"  exitcode  : {code}") for n, code in ended]
+    return [TRACEBACK, FRAME, CHILD, RULE, *(line for each in ranks for line in each), RULE]
+
+
+@pytest.mark.parametrize(
+    ("lines", "cause"),
+    [
+        (ranks((0, -15), (1, 3)), "rank 1 died first: exit code 3"),
+        (ranks((0, -15), (1, -9)), "rank 1 died first: killed by SIGKILL"),
+        (ranks((1, 3), (0, 1)), "rank 1 died first: exit code 3"),  # both were seen in one second
+        (["[rank1]: Traceback (most recent call last):", "[rank1]: ValueError: bad",
+          *ranks((0, -15), (1, 1))], "rank 1: ValueError: bad"),
+        (ranks((1, -15), (0, 1)), f"rank 0: {LOST}"),
+    ],
+)  # fmt: skip
+def test_a_rank_that_lost_another_tells_no_cause(lines: list[str], cause: str) -> None:
+    lost = [f"[rank0]: {TRACEBACK}", f"[rank0]: {FRAME}", f"[rank0]: {LOST}"]
+    assert cause_in([*lost, *lines]) == cause
+
+
+def test_a_rank_that_raised_nothing_is_told_unless_it_said_more() -> None:
+    assert cause_in(ranks((1, -15), (0, -11))) == "rank 0 died first: killed by SIGSEGV"
+    assert "died first" not in cause_in(["x.py: error: no such flag", *ranks((0, 2))])
+
+
+def test_the_class_of_a_ranks_exception_is_told_without_its_path() -> None:
+    assert in_few_words(FAILED, "rank 1: a.b.Broken: no") == "exit code 1: rank 1: Broken: no"
+    assert in_few_words(FAILED, f"rank 1: {MEMORY}").startswith("rank 1: CUDA out of memory (tri")
+
+
 def test_an_exception_after_which_the_program_went_on_is_not_its_reason() -> None:
     lines = [TRACEBACK, FRAME, "FileNotFoundError: no cache", "going on", "error: no labels"]
     assert cause_in(lines, [0, 0, 0, 0, 0]) == "FileNotFoundError: no cache"
@@ -148,6 +184,7 @@ def test_an_exception_after_which_the_program_went_on_is_not_its_reason() -> Non
         ("tokens.Sk", "exit code 1"),
         ("SecretKeyOfMine", "exit code 1"),
         ("ValueError: bad key sk-1", "exit code 1: ValueError"),
+        ("rank 1: ValueError: sk-1", "exit code 1: rank 1: ValueError"),
         ("a.b.HTTPError: 401 for https://u:p@h/?t=1", "exit code 1: HTTPError"),
         ("KeyboardInterrupt", "exit code 1: KeyboardInterrupt"),
         ("sk-1 CUDA error: Out of memory: sk-1", "out of memory"),

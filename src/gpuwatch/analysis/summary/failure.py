@@ -53,6 +53,13 @@ _NEXT_SENTENCE = re.compile(r"\.\s+(?=[A-Z])")
 _OF_RANK = re.compile(r"((?:\[\w+\]: ?)*)(.*)")
 _BY_TORCHRUN = re.compile(r"\[?[EW]?\d[\d-]* .*\btorch[./]distributed[./]")
 """Begin of what torchrun logs itself, with the date or a letter and the day."""
+_RANK = re.compile(r"(?:rank \d+: )?")
+_LOST_A_RANK = re.compile(
+    r"gloo/transport|by peer|Broken pipe|remote process|ncclRemoteError|DistNetworkError"
+)
+"""What an error says where the process at the other end died."""
+_ENDED = re.compile(r"\brank +: (\d+).*\n.*\bexitcode +: (?!-15)(-?\d+)")
+"""In torchrun's summary a rank that torchrun did not end itself; the first that failed is last."""
 _TRACEBACK, _OF_TORCHRUN = "Traceback (most recent call last):", "ChildFailedError"
 _IGNORED = "Exception ignored"
 _RAISED = re.compile(
@@ -103,7 +110,7 @@ def cause_in(lines: Sequence[str], times: Sequence[int] = ()) -> str:
     ``times``: those of the lines in nanoseconds, if they are known.
     """
     unfinished, ignored = set[str](), set[str]()
-    raised, after, last, signal, began = list[tuple[str, str]](), list[str](), "", "", 0
+    raised, after, last, began = list[tuple[str, str]](), list[str](), "", 0
     late = False  # a message of several lines cannot be told from a few others printed at once
     for line, time in zip(lines, times or [0] * len(lines), strict=True):
         rank, text = _OF_RANK.findall(line)[0]
@@ -122,9 +129,7 @@ def cause_in(lines: Sequence[str], times: Sequence[int] = ()) -> str:
         elif _BY_TORCHRUN.match(text) or (indented and rank in unfinished):
             continue
         elif raised and _OF_TORCHRUN in raised[-1][1]:
-            # Its summary, which ends with the rank that failed first, tells no cause but a signal.
-            if "traceback :" in text:
-                signal = text[text.find("Signal ") :] if "Signal " in text else ""
+            continue  # its summary
         elif re.search(r"\w", text):
             last = line.strip()
             if not raised or rank != raised[-1][0] or _OF_AN_END.match(text):
@@ -136,11 +141,30 @@ def cause_in(lines: Sequence[str], times: Sequence[int] = ()) -> str:
                 after.clear()
     own = [each for each in raised if _OF_TORCHRUN not in each[1]]
     if len(own) < len(raised):
-        own = [each for each in own if each[0] == own[0][0]]
-        return own[-1][1] if own else signal or last
+        return _of_ranks(own, lines, last)
     if not own or own[-1][0] in unfinished:
         return last
     return after[-1] if late or len(after) > _MESSAGE_LINES else own[-1][1]
+
+
+def _of_ranks(raised: Sequence[tuple[str, str]], lines: Sequence[str], last: str) -> str:
+    """Of a run of torchrun, whose summary is in ``lines``, the exception of the first rank that
+    ``raised`` one, else the ``last`` line. Where all only lost another: how that one died."""
+    own = [each for each in raised if not _LOST_A_RANK.search(each[1])]
+    if not own:
+        losers = "".join(rank for rank, _ in raised)
+        ended = _ENDED.findall("\n".join(lines))
+        died = [(rank, int(code)) for rank, code in ended if f"[rank{rank}]" not in losers]
+        if died and (raised or died[-1][1] < 0 or not last):
+            rank, code = died[-1]
+            how = f"exit code {code}" if code >= 0 else f"killed by {signal_name(-code)}"
+            return f"rank {rank} died first: {how}"
+    own = own or [*raised]
+    if not own:
+        return last
+    number = re.search(r"\[rank(\d+)\]", own[0][0])
+    cause = [text for rank, text in own if rank == own[0][0]][-1]
+    return f"rank {number[1]}: {cause}" if number else cause
 
 
 def failure_of(
@@ -163,21 +187,22 @@ def in_few_words(
     """
     if status.state not in (State.FAILED, State.KILLED):
         return ""
+    rank = _RANK.findall(reason)[0]
     if found := _OUT_OF_MEMORY.search(reason):
-        return f"{found[1]} (tried {found[2]})"
+        return f"{rank}{found[1]} (tried {found[2]})"
     if status.state is State.KILLED and status.exit_code is not None:
         name = signal_name(status.exit_code - 128)
         words = _SIGNALS.get(name, "ended")
         return f"{'out of memory, ' if out_of_memory else ''}{words} ({name})"
     if status.exit_code is None:
         return first_sentence(status.text)
-    cause = first_sentence(_CLASS_PATH.sub("", reason.strip()))
+    cause = first_sentence(_CLASS_PATH.sub("", reason.removeprefix(rank).strip()))
     if "out of memory" in cause.lower():
         return _CLASS.sub("", cause) if printed else "out of memory"
     if not printed:
         cause = found[0] if (found := _CLASS_ALONE.match(cause)) else ""
     ended = f"exit code {status.exit_code}{', out of memory' if out_of_memory else ''}"
-    return f"{ended}: {cause}" if cause else ended
+    return f"{ended}: {rank}{cause}" if cause else ended
 
 
 def first_sentence(text: str) -> str:
