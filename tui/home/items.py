@@ -109,8 +109,11 @@ class Item:
 
     @property
     def first_start(self) -> str | None:
-        """When it, or the first run of a study, was started; ``None``: that is not known."""
-        return min((run.started for run in self.sessions if run.started), default=None)
+        """When it, or the first run of a study, was started, without any when that was sent to its
+        place; ``None``: that is not known."""
+        placed = {} if self.study is None or self.sessions else self.study.placement or {}
+        sent = placed.get("sent") or None
+        return min((run.started for run in self.sessions if run.started), default=sent)
 
     @property
     def elapsed(self) -> float | None:

@@ -15,7 +15,7 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable
 
-from gpuwatch.analysis.summary.listing import ListedStudy, moment
+from gpuwatch.analysis.summary.listing import ListedStudy, at_place, moment
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import (
@@ -145,9 +145,9 @@ _RAN = partial(_what, named=True)
 def _environment(item: Item) -> str:
     """Of a study its baseline, and how many others there are."""
     if item.entry is not None:
-        return item.entry.environment
+        return at_place(item.of.place, item.entry.environment)
     first, *others = (item.study and item.study.environments) or ("",)
-    return f"{first} +{len(others)}" if others else first
+    return at_place(item.of.place, f"{first} +{len(others)}" if others else first)
 
 
 def _peak(item: Item) -> str:
@@ -226,7 +226,7 @@ COLUMNS = (
         title="env",
         spreads=True,
         goes=6,
-        finds=("env", "environment"),
+        finds=("env", "environment", "place"),
     ),
     Column(
         "folder",

@@ -126,6 +126,12 @@ class Placement:
         return abs(time.time() - self.written) < SILENT_SECONDS
 
     @property
+    def short(self) -> str:
+        """Place and node without options: ``ssh=gpu1``, ``slurm n1``."""
+        kind = self.place.partition(",")[0]
+        return kind if self.where is None or self.where in kind else f"{kind} {self.where}"
+
+    @property
     def text(self) -> str:
         """Its state in a few words: ``queued in slurm (Resources)``."""
         words = f"{self.state.value} on {self.where or self.place}"

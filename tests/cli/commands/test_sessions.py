@@ -289,6 +289,7 @@ def test_a_study_that_waits_is_listed_with_its_reason(said, waiting: Path) -> No
         "state": "queued",
         "text": "queued on slurm,partition=gpu: Resources",
         "hint": None,
+        "sent": "",
         "starts": None,
         "in_part": None,
     }
@@ -334,6 +335,45 @@ def test_a_study_that_its_scheduler_ended_is_listed_with_how(said, waiting: Path
     write(waiting, Placement("slurm", "0" * 16, JobState.PREEMPTED, fetched=True))
     _, line = said()
     assert "preempted: 1 finished of 4" in line
+
+
+def test_what_runs_is_first_then_the_newest_and_what_never_began_has_its_time(
+    said, waiting: Path
+) -> None:
+    (waiting.parent / "run").mkdir()
+    extra = {"result": None, "clock": {"unix_ns": 10**18}}
+    record(waiting.parent / "run" / "01-bare.gpuwatch", extra=extra)
+    sent = (("queued", 1.0), ("cancelled", time.time()))
+    over = Placement("ssh=gpu1", "0" * 16, JobState.CANCELLED, fetched=True, changes=sent)
+    write(waiting, over)
+    *_, last = said()
+    assert last.startswith("waiting ") and last.endswith("  ssh=gpu1 bare#1, bare#2  1970-01-01")
+    write(waiting, replace(over, changes=sent[1:]))
+    assert said()[1].startswith("waiting ")
+    now = Placement("ssh=gpu1", "0" * 16, JobState.RUNNING, written=time.time(), changes=sent[:1])
+    write(waiting.parent / "run", now)
+    _, first, second = said()
+    assert " running " in first and second.startswith("waiting ")
+
+
+def test_where_a_run_was_is_told_also_after_its_end(said, recorded: Path) -> None:
+    write(recorded, Placement("slurm,partition=gpu", "0" * 16, JobState.ENDED, where="n1"))
+    assert all("  slurm n1  " in line for line in said(recorded, "--runs")[1:])
+    found = json.loads("\n".join(said(recorded, "--format", "json")))
+    assert {each["place"] for each in found["sessions"]} == {"slurm n1"}
+
+
+def test_a_study_that_goes_on_has_no_verdict_yet(said, tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    shutil.copytree(KEPT / "study", folder, ignore=shutil.ignore_patterns("04-*"))
+    now = Placement("ssh=gpu1", "0" * 16, JobState.RUNNING, written=time.time())
+    write(folder, now)
+    _, line = said(folder)
+    assert line.rstrip().endswith("running on ssh=gpu1")
+    (study,) = json.loads("\n".join(said(folder, "--format", "json")))["studies"]
+    assert [each["short"] for each in study["says"]] == ["3 of 4 runs, no verdict yet"]
+    (folder / "placement.json").unlink()
+    assert said(folder)[1].rstrip().endswith("NO VERDICT bare#2")
 
 
 def test_the_last_run_of_a_study_is_listed_with_where_it_runs(said, waiting: Path) -> None:

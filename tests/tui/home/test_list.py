@@ -184,6 +184,13 @@ def test_a_studys_row_ends_with_its_verdict() -> None:
     assert verdict(several) == "1 same, 2 slower"
 
 
+def test_where_a_run_was_stands_before_its_environment() -> None:
+    away = [entry(f"{name}/01", place="slurm n1", environment=name) for name in ("bare", "docker")]
+    items = arranged(Listed(tuple(away)), ListOptions(query="env:slurm"))
+    shown = [each for each in columns(items, 160) if each.name == "environment"]
+    assert [each.text(item) for item in items for each in shown] == ["slurm n1", "slurm n1 docker"]
+
+
 def test_a_name_takes_the_workloads_place_where_there_is_little_room() -> None:
     drawn = text(LISTED, 80)
     assert re.search("command / name +env ", drawn[0])

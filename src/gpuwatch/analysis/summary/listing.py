@@ -47,6 +47,8 @@ class Labelled:
     tags: tuple[str, ...] = ()
     note: str = ""
     labels_problem: str | None = None
+    place: str = ""
+    """Where it runs or ran, if not here."""
 
     def document(self) -> dict[str, JSON]:
         """As JSON."""
@@ -138,6 +140,11 @@ def what_ran(runs: Sequence[ListedSession], order: Sequence[str] = ()) -> str:
     if len(told) > 1:
         told = dict.fromkeys(run.command_label or run.workload for run in runs if run.ran)
     return ", ".join(sorted(told, key=lambda each: order.index(each) if each in order else -1))
+
+
+def at_place(place: str, environment: str) -> str:
+    """``bare``; elsewhere ``slurm n1``, ``ssh=gpu1 docker=image``."""
+    return " ".join(filter(None, (place, "" if place and environment == "bare" else environment)))
 
 
 def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:

@@ -54,6 +54,7 @@ from gpuwatch.core import units
 from gpuwatch.core.aggregate import total_of
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.session.placement import read as read_placement
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status, status
 from gpuwatch.session.rows import DeviceRow, StepBucket, StepRow, mean_phases, with_phases
@@ -181,6 +182,8 @@ class Summary:
     """Whether the hook reported from its processes; ``None``: unknown, or no command."""
     given: Label = NONE
     """Name, tags and note given by a person."""
+    place: str = ""
+    """Where it runs or ran, if not here."""
     ranks: Ranks | None = None
     """The ranks of a run of several processes."""
     tokens_per_second: float | None = None
@@ -265,6 +268,7 @@ def summarise_from(
     )
     unix = number(mapping(meta.get("clock")).get("unix_ns"))
     how = how_timed(reader, steps)
+    placement = read_placement(reader.path.parent)
     return Summary(
         id=str(session.get("id", "")),
         path=str(reader.path),
@@ -312,6 +316,7 @@ def summarise_from(
         ),
         several_writers=writers,
         hooked=hooked(meta),
+        place="" if placement is None else placement.short,
         given=labels.read(reader.path.parent).get(reader.path.name, NONE),
         ranks=recorded_ranks(reader, source, rank_rows, rank_steps),
         tokens_per_second=tokens_per_second(figures_of(rank_rows, rank_steps)),

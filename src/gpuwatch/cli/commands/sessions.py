@@ -1,4 +1,4 @@
-"""List running and saved sessions, newest first; a study is one line.
+"""List sessions, what runs first, then the newest; a study is one line.
 
 Without DIR: the default folder of studies, those recorded with --out, and every live run.
 """
@@ -20,6 +20,7 @@ from gpuwatch.analysis.summary.listing import (
     Listed,
     ListedSession,
     ListedStudy,
+    at_place,
     elapsed,
     started_here,
     what_ran,
@@ -123,14 +124,24 @@ def _newest(listing: Listed, most: int, *, runs: bool) -> Listed:
 
 
 def _by_line(listing: Listed, *, runs: bool) -> dict[Path, list[ListedSession]]:
-    """The sessions of each line of the table, by the path of its study or session."""
-    waiting = [row.path for row in listing.studies if not row.sessions]
-    studies = {*waiting, *(row.path for row in listing.studies if row.runs and not runs)}
-    lines: dict[Path, list[ListedSession]] = {path: [] for path in waiting}
-    for row in listing.sessions:  # newest first, and so are the studies
+    """The sessions of each line of the table, by the path of its study or session, in the order of
+    the home screen."""
+    from gpuwatch.tui.home.items import Item
+
+    studies = {
+        row.path: row for row in listing.studies if not row.sessions or (row.runs and not runs)
+    }
+    lines = {path: list[ListedSession]() for path, row in studies.items() if not row.sessions}
+    for row in listing.sessions:
         folder = row.path.parent
         lines.setdefault(folder if folder in studies else row.path, []).append(row)
-    return lines
+
+    def rank(path: Path) -> tuple[bool, str]:
+        study, of_path = studies.get(path), tuple(lines[path])
+        item = Item(entry=of_path[0]) if study is None else Item(None, study, every=of_path)
+        return item.goes_on, item.first_start or ""
+
+    return {path: lines[path] for path in sorted(lines, key=rank, reverse=True)}
 
 
 def _json(listing: Listed) -> str:
@@ -147,7 +158,7 @@ def _json(listing: Listed) -> str:
 
 
 def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
-    """A line for each study and for each session of none, newest first; lines are cut to
+    """A line for each study and for each session of none; lines are cut to
     ``columns``. ``runs``: a line for each session; ``paths``: with its file, not cut."""
     from gpuwatch.report.tables import table
 
@@ -251,13 +262,16 @@ def _line(of: ListedSession | ListedStudy, runs: Sequence[ListedSession]) -> dic
         if not runs:
             commands, environments = ", ".join(of.commands), [*of.environments]
     seconds = elapsed((run.started, run.seconds) for run in runs)
-    started = started_here(runs[-1].started) if runs else ""
+    sent = (of.placement or {}).get("sent", "") if isinstance(of, ListedStudy) else ""
+    started = started_here(runs[-1].started if runs else sent)
     day, _, clock = started.partition(" ")
     cells = {
         "session": of.name or name,
         "status": status,
         "command": commands,
-        "env": cut(", ".join(dict.fromkeys(filter(None, environments))), _RESULT),
+        "env": cut(
+            at_place(of.place, ", ".join(dict.fromkeys(filter(None, environments)))), _RESULT
+        ),
         "tags": " ".join(of.tags),
         "started": started,
         # Of another year that alone.

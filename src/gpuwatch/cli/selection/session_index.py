@@ -18,6 +18,7 @@ from gpuwatch.analysis.summary.listing import (
     Listed,
     ListedSession,
     ListedStudy,
+    iso,
     listing,
     planned,
     values_of,
@@ -49,17 +50,20 @@ def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:
     sessions, studies = [], []
     for folder, rows in folders.items():
         facts = cache.of_file(folder / PLAN, partial(planned, folder))
+        placement = read_placement(folder)
+        place = "" if placement is None else placement.short
         labels, problem = read_with_problem(folder)
         for row in rows:
             run, block = facts["places"].get(row.path.name, (None, None))
             label = {**vars(labels.get(row.path.name, NONE)), "labels_problem": problem}
+            label["place"] = place
             sessions.append(replace(row, **label, run=run, block=block))
         if len(rows) != 1 or (facts["runs"] or 0) > 1:
             # While it waits, a study of one run has the label of that.
             own = labels.get("", NONE) if rows else next(iter(labels.values()), NONE)
-            label = {**vars(own), "labels_problem": problem}
+            label = {**vars(own), "labels_problem": problem, "place": place}
             said = cache.of_file(folder / SUMMARY_JSON, partial(_sayings, folder))
-            studies.append(_study(folder, rows, facts, label, said))
+            studies.append(_study(folder, rows, facts, label, said, placement))
     cache.save()
     sessions.sort(key=lambda row: (row.started, str(row.path)), reverse=True)
     return Listed(tuple(sessions), tuple(studies))
@@ -71,10 +75,15 @@ def _study(
     facts: dict[str, JSON],
     label: dict[str, JSON],
     sayings: Sequence[JSON],
+    placement: Placement | None,
 ) -> ListedStudy:
     to_come = (facts["runs"] or 0) - len(rows)
-    placement = read_placement(folder)
     going_on = is_held(folder) if placement is None else placement.going_on
+    going_on = to_come > 0 and going_on
+    if going_on and any(each["kind"] == "described" for each in sayings):
+        over = f"{sum(row.status in _OVER for row in rows)} of {facts['runs']} runs"
+        first = {**sayings[0], "kind": "described", "short": f"{over}, no verdict yet"}
+        sayings = [first, *(each for each in sayings if each["kind"] != "described")]
     environments = facts["environments"] or dict.fromkeys(row.environment for row in rows[::-1])
     return ListedStudy(
         path=folder,
@@ -86,7 +95,7 @@ def _study(
         environments=tuple(environments),
         runs=facts["runs"],
         sessions=len(rows),
-        going_on=to_come > 0 and going_on,
+        going_on=going_on,
         placement=None if placement is None else _placement(placement),
         says=tuple(sayings),
     )
@@ -94,11 +103,13 @@ def _study(
 
 def _placement(placement: Placement) -> dict[str, JSON]:
     part = placement.in_part
+    sent = placement.changes[0][1] if placement.changes else 0.0
     return {
         "place": placement.place,
         "state": placement.state.value,
         "text": placement.text,
         "hint": placement.hint,
+        "sent": iso(int(sent * 1e9)) if 0 < sent < 1e10 else "",
         "starts": placement.starts,
         "in_part": None if part is None else [vars(run) for run in part.runs],
     }

@@ -315,7 +315,7 @@ def _how(session: Summary) -> str:
     gpus = [f"{gpu.id} {gpu.name}" for gpu in used_gpus(session)]
     device = ", ".join(gpus or device_names(session))
     ranks = "" if session.ranks is None else session.ranks.counted
-    parts = (started(session), device, ranks, _what(session), session.path)
+    parts = (started(session), session.place, device, ranks, _what(session), session.path)
     return clean("; ".join(filter(None, parts)), 600)
 
 
