@@ -48,6 +48,9 @@ def status_line(snapshot: Snapshot) -> str:
         parts.append(clean(snapshot.phase))
     if snapshot.silent_seconds is not None:
         parts.append(f"nothing recorded for {clock_time(snapshot.silent_seconds)}")
+    if snapshot.ranks is not None:
+        ranks, _, found = snapshot.ranks.line.partition(" · ")
+        parts.append(f"{ranks} ({found})" if found else ranks)
     parts += _work(snapshot)
     gpus = [gpu for gpu in snapshot.gpus if gpu.row.used]
     if any(gpu.row.used is None for gpu in snapshot.gpus):  # any of them may be the run's

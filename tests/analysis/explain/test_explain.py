@@ -257,6 +257,19 @@ def test_wild_runs_are_neither_changed_nor_unchanged(make: Make) -> None:
     assert "accounts for" not in found
 
 
+def test_of_a_change_that_is_not_known_nothing_is_left_over_and_no_part_has_a_share(
+    make: Make,
+) -> None:
+    steps = [(0.5, 1.0), (1.0, 0.5), (0.5, 1.0), (1.0, 0.5), (0.6, 0.65)]
+    bare, docker = (
+        cell(name, [cpu(make, of[at], forward=of[at] - 10 * more, data=more) for of in steps])
+        for at, (name, more) in enumerate((("bare", 0.02), ("docker", 0.024)))
+    )
+    found = text(explain(bare, docker, MARGIN), "phases")
+    assert "phase data 20.0 ms a step in bare, 24.0 ms in docker: +0.6 points (" in found
+    assert not any(word in found for word in ("accounts for", "against the change", "in none of"))
+
+
 def test_where_no_phase_can_be_told_apart_none_is_named(make: Make) -> None:
     steps = [(0.5, 1.0), (1.0, 0.5), (0.5, 1.0), (1.0, 0.5), (0.6, 0.6)]
     bare, docker = (

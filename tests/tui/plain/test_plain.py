@@ -29,6 +29,7 @@ from tests.terminal import Pty, surroundings
 
 from ..conftest import ROOT
 from ..hostile import EVERYTHING, fields, not_shown, poison
+from ..live.test_ranks import options
 from ..sessions import finished
 from ..snapshots_of import snapshot_of
 from ..test_imports import loaded_by
@@ -113,6 +114,13 @@ def test_the_end_of_a_run_that_failed_has_its_cause(session: Make) -> None:
     lines = replayed(session(meta={**finished(1), "error": error}, alive=False))
     at = lines.index("the run is over after 1:30: shape mismatch: 3 vs 4")
     assert lines[at + 1] == "Fix: look at the model"
+
+
+def test_a_run_of_several_processes_tells_how_many_and_who_is_slow(session: Make) -> None:
+    assert (
+        " finished, 4 ranks (slowest 2, +12 %, SM clock), step"
+        in replayed(session(**options(), meta=finished(), alive=False))[-2]
+    )
 
 
 def test_a_run_without_steps_tells_its_own_use_first(session: Make) -> None:

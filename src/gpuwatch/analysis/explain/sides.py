@@ -95,6 +95,8 @@ class Split:
     """The relative change of the step time, as a share."""
     seconds: tuple[float, float]
     """Mean step time of baseline and other."""
+    known: bool
+    """Whether it is established that there is this change, or none."""
 
 
 @dataclass(frozen=True)
@@ -185,8 +187,14 @@ class Sides:
             Part(name, (means[0][at], means[1][at]), _points(columns[at], scale, later))
             for at, name in enumerate(values, 1)
         )
-        seconds = means[0][0], means[1][0]
-        return Split(parts, _points(rest, scale, later), math.expm1(ratio), seconds)
+        step = _points(columns[0], scale, later)
+        return Split(
+            parts,
+            _points(rest, scale, later),
+            math.expm1(ratio),
+            seconds=(means[0][0], means[1][0]),
+            known=step.changed or step.same(self.margin),
+        )
 
 
 def step_seconds(run: Run) -> float | None:

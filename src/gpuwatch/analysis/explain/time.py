@@ -174,9 +174,7 @@ def _by_kernels(sides: Sides) -> list[Weighed] | None:
     profiled = "the profile of a few steps after the timed ones of each run"
     phases = _phases(sides)
     name = f"{_KERNELS} (under the profiler)"
-    evidence = [
-        _evidence("kernel time", name, _KERNELS, parts[_KERNELS], split.change, profiled, sides)
-    ]
+    evidence = [_evidence("kernel time", name, _KERNELS, parts[_KERNELS], split, profiled, sides)]
     less = "kernels"
     if _COPIES in parts:
         less += " and copies"
@@ -185,14 +183,14 @@ def _by_kernels(sides: Sides) -> list[Weighed] | None:
             if phase.name == _COPY:
                 more = f"the steps' phase copy {_both(sides, phase)}"
         evidence.append(
-            _evidence("copies", name, _COPIES, parts[_COPIES], split.change, profiled, sides, more)
+            _evidence("copies", name, _COPIES, parts[_COPIES], split, profiled, sides, more)
         )
     part, name = _REST, f"{_REST} (step time minus {less})"
     if min(parts[_REST].seconds) < 0:
         part, name = "", f"what is left of the step without {less}, which overlap,"
     source = "steady step time minus what the profiler saw"
     more = _most_changed(phases)
-    evidence.append(_evidence("host", name, part, parts[_REST], split.change, source, sides, more))
+    evidence.append(_evidence("host", name, part, parts[_REST], split, source, sides, more))
     return [*evidence, *_left_over("host", split, f"{less} and host wait", "", source)]
 
 
@@ -246,7 +244,7 @@ def _by_phases(sides: Sides) -> list[Weighed]:
         "ones too, or over those that were sampled"
     )
     changed = [part for part in split.parts if part.points.changed]
-    if changed and _too_much(split, sides.margin):
+    if changed and split.known and _too_much(split, sides.margin):
         return list(_of_the_mean(sides, split))
     evidence = [
         _evidence(
@@ -254,7 +252,7 @@ def _by_phases(sides: Sides) -> list[Weighed]:
             f"phase {_name(part)}",
             f"the phase {_name(part)}",
             part,
-            split.change,
+            split,
             _PHASES_SOURCE,
             sides,
         )
@@ -302,17 +300,19 @@ def _evidence(
     name: str,
     of: str,
     part: Part,
-    change: float,
+    split: Split,
     source: str,
     sides: Sides,
     more: str | None = None,
 ) -> Weighed:
-    """Evidence on a part of the step; ``change`` is that of the whole step."""
+    """Evidence on a part of the step."""
     points, both = part.points, _both(sides, part)
-    if points.changed and points.estimate * change < 0:
+    if points.changed and not split.known:
+        text = f"{name} {both}: {points}"
+    elif points.changed and points.estimate * split.change < 0:
         text = f"{name} {both}: {points}, against the change"
     elif points.changed:
-        text = f"{name} {both}: accounts for {points.of(change)}"
+        text = f"{name} {both}: accounts for {points.of(split.change)}"
     elif points.same(sides.margin):
         text = f"{name} unchanged: {both}, {points}"
     else:
@@ -325,9 +325,9 @@ def _evidence(
 
 
 def _left_over(rung: str, split: Split, parts: str, cause: str, source: str) -> Iterator[Weighed]:
-    """Evidence on the change outside of all parts, if it is not negligible."""
+    """Evidence on a known change outside of all parts, if it is not negligible."""
     points = split.remainder
-    if points.changed:
+    if points.changed and split.known:
         text = f"in none of {parts}: {points}{cause}"
         yield abs(points.estimate), Evidence(rung, text, points.judged, Method.MEASURED, source)
 
