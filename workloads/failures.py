@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+
+IN_CONTAINERS = ("/gpuwatch/workloads.pyz", "/tmp/gpuwatch/workloads.pyz")  # noqa: S108
+"""Where gpuwatch puts the program in a container, whose packages are those of the image."""
+
 
 class Failure(Exception):
     """A stop with a reason, reported as an ``error`` event and one line on stderr.
@@ -50,13 +56,18 @@ def missing(package: str, error: Exception) -> EnvironmentFailure:
     """The failure for a package that cannot be imported, because it is missing or broken."""
     packages = "torch torchvision" if package == "torch" else "torchvision"
     if isinstance(error, ModuleNotFoundError) and error.name == package:
-        return EnvironmentFailure(
-            f"this Python has no {package}", f"PYTHON -m pip install {packages}"
-        )
+        return EnvironmentFailure(f"this Python has no {package}", install(packages))
     return EnvironmentFailure(
         f"{package} is installed but cannot be imported: {_one_line(error)}",
-        f"PYTHON -m pip install --force-reinstall {packages}",
+        install(f"--force-reinstall {packages}"),
     )
+
+
+def install(packages: str) -> str:
+    """How to get ``packages``, with pip's options in front."""
+    if sys.argv[0] in IN_CONTAINERS:
+        return "choose another image: gpuwatch build docker makes that of --env docker"
+    return f"{shlex.quote(sys.executable)} -m pip install {packages}"
 
 
 def translate(error: BaseException, batch_size: int | None) -> Failure:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from .distributed import replicate
-from .failures import EnvironmentFailure, UsageFailure
+from .failures import EnvironmentFailure, UsageFailure, install
 from .float8 import with_float8
 from .ranks import Rank
 from .reporter import Result
@@ -220,7 +220,7 @@ def check_compiler(device: torch.device) -> None:
     if not any(shutil.which(name) for name in ("g++", "clang++", "c++")):
         missing, fix = "a C++ compiler", "install g++"
     elif device.type == "cuda" and find_spec("triton") is None:
-        missing, fix = "Triton", "PYTHON -m pip install triton"
+        missing, fix = "Triton", install("triton")
     if missing is not None:
         raise EnvironmentFailure(
             f"--compile needs {missing}, and there is none", f"{fix}, or leave --compile out"

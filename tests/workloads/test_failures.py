@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,6 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.runners import charliecloud
+from gpuwatch.runners.apptainer import command as apptainer
+from gpuwatch.runners.docker import container as docker
+from gpuwatch.workloads import failures
 from gpuwatch.workloads.main import main
 
 from .conftest import Report, parse
@@ -59,7 +64,13 @@ def test_a_python_without_torch_is_told_how_to_get_it(archive: Path) -> None:
     )
     events, log = parse(done.stdout)
     error = refused(Report(events, done.returncode, log, done.stderr), "environment", 3)
-    assert error["hint"] == "PYTHON -m pip install torch torchvision"
+    assert error["hint"] == f"{shlex.quote(sys.executable)} -m pip install torch torchvision"
+
+
+def test_in_a_container_another_image_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {docker.ARCHIVE, apptainer.ARCHIVE, charliecloud.ARCHIVE} == {*failures.IN_CONTAINERS}
+    monkeypatch.setattr("sys.argv", [docker.ARCHIVE])
+    assert "gpuwatch build docker" in failures.missing("torch", ImportError()).hint
 
 
 def test_the_list_is_json_lines_and_needs_no_torch(archive: Path) -> None:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from urllib.error import URLError
 
-from ..failures import EnvironmentFailure, UsageFailure
+from ..failures import EnvironmentFailure, UsageFailure, install
 
 
 def fetch(name: str, folder: Path) -> None:
@@ -20,7 +20,7 @@ def fetch(name: str, folder: Path) -> None:
         from torchvision import datasets
     except ImportError as error:
         raise EnvironmentFailure(
-            f"--download needs torchvision ({error})", "PYTHON -m pip install torchvision"
+            f"--download needs torchvision ({error})", install("torchvision")
         ) from error
     try:
         with contextlib.redirect_stdout(sys.stderr):

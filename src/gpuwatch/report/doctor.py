@@ -38,6 +38,11 @@ class EnvironmentCheck:
         return not (self.without_gpu if self.with_gpu is None else self.with_gpu)
 
     @property
+    def only_there(self) -> bool:
+        """Whether an image of the user's is there, into which nobody looked."""
+        return not self.without_gpu and self.environment.image is not None
+
+    @property
     def problems(self) -> tuple[Problem, ...]:
         """All problems, each once."""
         return tuple(dict.fromkeys((*self.without_gpu, *(self.with_gpu or ()))))
@@ -145,7 +150,7 @@ def terminal(report: Report) -> str:
         [
             clean(each.environment.label, _LONGEST_LABEL),
             clean(each.engine or "no answer", _LONGEST_ENGINE),
-            _word(each.without_gpu),
+            "image is here" if each.only_there else _word(each.without_gpu),
             _with_gpu(each, report.gpu_reason),
         ]
         for each in report.environments
@@ -153,6 +158,8 @@ def terminal(report: Report) -> str:
     head = ["environment", "engine", "without GPU", "with GPU"]
     parts = [f"gpuwatch {report.gpuwatch} on {clean(report.system, 60)}", ""]
     parts += [table(head, rows, left=len(head)), ""]
+    if any(each.only_there for each in report.environments):
+        parts += ["image is here: Python and torch in it were not checked, which `next` does", ""]
     for each in report.environments:
         for problem in each.problems:
             only = "" if problem in each.without_gpu else " with GPU"
@@ -172,22 +179,25 @@ def next_command(report: Report) -> str:
         if not cpu:
             hints = [p.hint for each in report.environments for p in each.problems if p.hint]
             return clean(hints[0]) if hints else "gpuwatch --help"
-        return f"{_run(cpu)} --gpus none"
+        return _run(cpu, " --gpus none")
     reason = "" if report.gpu_reason is None else report.gpu_reason.code
-    return _run(ready) + (" --gpus none" if reason in ("gpus-none", "gpus-unclear") else "")
+    return _run(ready, " --gpus none" if reason in ("gpus-none", "gpus-unclear") else "")
 
 
-def _run(environments: Sequence[EnvironmentCheck]) -> str:
-    texts = [each.text for each in environments]
+def _run(environments: Sequence[EnvironmentCheck], gpus: str) -> str:
+    images = [each.text for each in environments if each.only_there]
+    texts = images or [each.text for each in environments]
     chosen = "" if texts == ["bare"] else "".join(f" --env {shell(text)}" for text in texts)
-    return f"gpuwatch run mnist-cnn{chosen}"
+    if images:
+        return f"gpuwatch --record{chosen}{gpus} -- python3 -c 'import torch, torchvision'"
+    return f"gpuwatch run mnist-cnn{chosen}{gpus}"
 
 
 def _with_gpu(each: EnvironmentCheck, reason: Problem | None) -> str:
     if each.with_gpu is None and reason is None:
         return "not tried"
     if each.with_gpu is None:
-        return "not asked" if reason and reason.code != "no-gpu" else "no GPU here"
+        return "not asked" if reason and reason.code != "no-gpu" else "no GPU"
     return _word(each.with_gpu)
 
 

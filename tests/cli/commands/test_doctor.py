@@ -102,7 +102,7 @@ def test_without_a_gpu_the_second_column_gives_the_reason_and_is_no_no(
     assert found["gpus"] == [] and found["driver"] is None
     assert found["gpu_unavailable"]["code"] == "no-gpu" and found["gpu_unavailable"]["hint"]
     told = cli("doctor", "--env", "bare").stdout
-    assert "no GPU here" in told and "modprobe nvidia" in told
+    assert "  no GPU" in told and "modprobe nvidia" in told
 
 
 STAND_IN = """
@@ -334,6 +334,11 @@ def test_an_engine_that_answers_is_named_although_an_image_is_missing(cli: Cli) 
 def test_an_image_that_is_here_is_ready(cli: Cli, small_image: str) -> None:
     found = asked(cli, "--env", f"docker={small_image}", "--gpus", "none", code=0)
     assert found["ready"] and row(found, "docker")["image"] == small_image
+    told = cli("doctor", "--env", f"docker={small_image}", "--gpus", "none").stdout
+    assert "  image is here  " in told and "were not checked" in told
+    last = told.splitlines()[-1]
+    assert last.startswith(f"next: gpuwatch --record --env docker={small_image} ")
+    assert last.endswith(" -- python3 -c 'import torch, torchvision'")
 
 
 @pytest.mark.docker

@@ -187,13 +187,13 @@ class Sides:
             Part(name, (means[0][at], means[1][at]), _points(columns[at], scale, later))
             for at, name in enumerate(values, 1)
         )
-        step = _points(columns[0], scale, later)
+        total = _points(columns[0], scale, later)
         return Split(
             parts,
             _points(rest, scale, later),
             math.expm1(ratio),
             seconds=(means[0][0], means[1][0]),
-            known=step.changed or step.same(self.margin),
+            known=total.changed or total.same(self.margin),
         )
 
 

@@ -12,7 +12,7 @@ from gpuwatch.cli.doctor.clock import compared
 from gpuwatch.cli.place.sending import check, connected, only_here, warnings
 from gpuwatch.cli.say import say
 from gpuwatch.core.errors import ExitCode, NotAvailable
-from gpuwatch.core.text import clean, document
+from gpuwatch.core.text import clean, document, shell
 from gpuwatch.places import capsule
 from gpuwatch.places.base import Job
 from gpuwatch.places.machines import temporary_folder
@@ -67,8 +67,17 @@ def doctor(text: str, words: Sequence[str], *, as_json: bool) -> int:
                 raise NotAvailable(f"{text} did not start gpuwatch", "run doctor there by hand")
             say(f"on {text}: {compared(first, began)}")
             for line in process.stdout:
-                print(clean(line.decode(errors="replace"), 10_000))
+                print(_from_here(text, clean(line.decode(errors="replace"), 10_000)))
         return process.returncode
+
+
+def _from_here(on: str, line: str) -> str:
+    """A line of doctor at the place ``on``, with where its next step is."""
+    for start in ("next: gpuwatch run ", "next: gpuwatch --record "):
+        if line.startswith(start):
+            return f"{start}--on {shell(on)} {line.removeprefix(start)}"
+    step = line.removeprefix("next: ")
+    return line if step == line else f"next: on {on}: {step}"
 
 
 def outlook(on: str, parts: Sequence[Part], *, whole: bool = False) -> list[str]:
