@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.message import Message
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.tui.feed.feed import trouble_of
-from gpuwatch.tui.feed.posting import Post, Reading, ReadingFailed
+from gpuwatch.tui.feed.posting import Post, Reading
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.widgets.base_screen import CanvasScreen
 from gpuwatch.tui.widgets.line import Line
@@ -44,14 +43,6 @@ CurveCache = MutableMapping[Path, "Curves"]
 """Curves read so far; the opener keeps them for the next time."""
 
 
-class CurvesRead(Message):
-    """The curves of a session are read."""
-
-    def __init__(self, curves: Curves) -> None:
-        super().__init__()
-        self.curves = curves
-
-
 class HistoriesScreen(CanvasScreen):
     """Shows one metric of the runs of a case."""
 
@@ -77,7 +68,7 @@ class HistoriesScreen(CanvasScreen):
         self._view: View | None = None
         self._picked = False
         self._trouble: Trouble | None = None
-        self._reading = Reading("histories", self, self._read)
+        self._reading = Reading("histories", self, self._read, self._failed)
 
     def on_mount(self) -> None:
         self._reading.start()
@@ -103,14 +94,14 @@ class HistoriesScreen(CanvasScreen):
                 curves = read_curves(path, points)
             except Exception as error:
                 curves = Curves(path, {}, {}, False, why=trouble_of(error).text)
-            post(CurvesRead(curves))
+            post(self._take, curves)
 
-    def on_curves_read(self, message: CurvesRead) -> None:
-        self._cache[message.curves.path] = message.curves
+    def _take(self, curves: Curves) -> None:
+        self._cache[curves.path] = curves
         self.paint()
 
-    def on_reading_failed(self, message: ReadingFailed) -> None:
-        self._trouble = message.trouble
+    def _failed(self, trouble: Trouble) -> None:
+        self._trouble = trouble
         self.paint()
 
     def _series(self) -> list[Series]:

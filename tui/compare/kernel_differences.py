@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.message import Message
 
 from gpuwatch.analysis.hardware.kernels import short_name
 from gpuwatch.analysis.hardware.profile import (
@@ -29,7 +28,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, milliseconds
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.tui.feed.posting import Post, Reading, ReadingFailed
+from gpuwatch.tui.feed.posting import Post, Reading
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.widgets.head_rows import trouble_rows
 from gpuwatch.tui.widgets.line import pad
@@ -65,14 +64,6 @@ class Side:
     """Why there is no profile, and the hint for getting one."""
 
 
-class ProfilesRead(Message):
-    """All profiles are read."""
-
-    def __init__(self, sides: dict[Path, Side]) -> None:
-        super().__init__()
-        self.sides = sides
-
-
 class KernelDifferencesScreen(PageScreen):
     """Shows the kernels of two runs, with the time and launches in each."""
 
@@ -88,7 +79,7 @@ class KernelDifferencesScreen(PageScreen):
         self._pair = 0
         self._sides: dict[Path, Side] | None = None
         self._trouble: Trouble | None = None
-        self._reading = Reading("kernel-pairs", self, self._look)
+        self._reading = Reading("kernel-pairs", self, self._look, self._failed)
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -107,17 +98,17 @@ class KernelDifferencesScreen(PageScreen):
                 sides[path] = Side("", profile_of(meta), why_none(meta))
             except GpuwatchError as error:
                 sides[path] = Side("", None, (error.message, error.hint))
-        post(ProfilesRead(sides))
+        post(self._take, sides)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action != "pair" or len(self._pairs) > 1
 
-    def on_profiles_read(self, message: ProfilesRead) -> None:
-        self._sides = message.sides
+    def _take(self, sides: dict[Path, Side]) -> None:
+        self._sides = sides
         self.paint()
 
-    def on_reading_failed(self, message: ReadingFailed) -> None:
-        self._trouble = message.trouble
+    def _failed(self, trouble: Trouble) -> None:
+        self._trouble = trouble
         self.paint()
 
     def _page_rows(self, width: int) -> Sequence[Row]:

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.message import Message
 
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import clock_time, counted
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.commands import export_report
 from gpuwatch.tui.display_options import READ_ONLY
-from gpuwatch.tui.feed.posting import Post, Reading, ReadingFailed
+from gpuwatch.tui.feed.posting import Post, Reading
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.widgets.base_screen import CanvasScreen
 from gpuwatch.tui.widgets.head_rows import trouble_rows
@@ -29,18 +28,6 @@ if TYPE_CHECKING:
 
 _MOST_MESSAGE = 5
 """Most rows of a part of the message."""
-
-
-class SessionRead(Message):
-    """The steps and samples of one more session are read."""
-
-
-class Compared(Message):
-    """The comparison is computed."""
-
-    def __init__(self, result: Answer) -> None:
-        super().__init__()
-        self.result = result
 
 
 class CompareScreen(CanvasScreen):
@@ -98,7 +85,10 @@ class CompareScreen(CanvasScreen):
         self._column = 0
         self._message = ""
         self._curves: CurveCache = {}
-        self._reading = Reading("compare", self, self._compare)
+        self._reading = self._new_reading()
+
+    def _new_reading(self) -> Reading:
+        return Reading("compare", self, self._compare, self._failed)
 
     def on_mount(self) -> None:
         self._reading.start()
@@ -110,7 +100,7 @@ class CompareScreen(CanvasScreen):
 
     def _compare(self, post: Post) -> None:
         """In the thread."""
-        post(Compared(self._answer(post)))
+        post(self._compared, self._answer(post))
 
     def _answer(self, post: Post) -> Answer:
         from gpuwatch.analysis.study.read import read, read_sessions, read_study
@@ -118,7 +108,7 @@ class CompareScreen(CanvasScreen):
 
         def read_one(path: Path) -> Read:
             session = read(path)
-            post(SessionRead())
+            post(self._one_read)
             return session
 
         if self._study is not None:
@@ -127,23 +117,24 @@ class CompareScreen(CanvasScreen):
             study = read_sessions(self.paths, **self._how, reading=read_one)
         return answer(study, self._study)
 
-    def on_session_read(self, _: SessionRead) -> None:
+    def _one_read(self) -> None:
+        """The steps and samples of one more session are read."""
         self._read += 1
         self.paint()
 
-    def on_compared(self, message: Compared) -> None:
+    def _compared(self, result: Answer) -> None:
         self._clock.stop()
-        self.result = message.result
+        self.result = result
         if self._beside is not None:
             from gpuwatch.tui.compare.answer import column_of
 
-            self._column = column_of(message.result, str(self._beside))
+            self._column = column_of(result, str(self._beside))
         self.refresh_bindings()
         self.paint()
 
-    def on_reading_failed(self, message: ReadingFailed) -> None:
+    def _failed(self, trouble: Trouble) -> None:
         self._clock.stop()
-        self.result = message.trouble
+        self.result = trouble
         self.paint()
 
     def paint(self) -> None:
@@ -233,7 +224,7 @@ class CompareScreen(CanvasScreen):
         self._how = {**self._given, **(across if self._crosses else {})}
         self.result, self._read, self._sections = None, 0, None
         self._reading.leave()
-        self._reading = Reading("compare", self, self._compare)
+        self._reading = self._new_reading()
         self._reading.start()
         self._say("")
 

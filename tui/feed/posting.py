@@ -1,5 +1,5 @@
-"""The way of what a thread reads to a screen, as messages of Textual; apart from the feed, which
-lines without a screen read as well."""
+"""The way of what a thread reads to a screen, as calls in Textual's loop; apart from the feed,
+which lines without a screen read as well."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 
@@ -17,29 +16,28 @@ from gpuwatch.tui.feed.feed import News, trouble_of
 from gpuwatch.tui.feed.snapshot import Trouble
 
 
-class ReadingFailed(Message):
-    """The thread ended with an error."""
-
-    def __init__(self, trouble: Trouble) -> None:
-        super().__init__()
-        self.trouble = trouble
-
-
 class _Stopped(Exception):
     """The screen was closed."""
 
 
-Post = Callable[[Message], None]
-"""Posts a message to the screen; raises an exception that ends the work if it was closed."""
+Post = Callable[..., None]
+"""Has the screen make a call, with what was read; raises an exception that ends the work if the
+screen was closed."""
 
 
 class Reading:
-    """A thread that ends with the first message after :meth:`leave`; nothing waits for it."""
+    """A thread that ends with the first post after :meth:`leave`; nothing waits for it."""
 
-    def __init__(self, name: str, screen: MessagePump, work: Callable[[Post], None]) -> None:
-        """``work`` runs in the thread; ``screen`` gets :class:`ReadingFailed` for any error."""
+    def __init__(
+        self,
+        name: str,
+        screen: MessagePump,
+        work: Callable[[Post], None],
+        failed: Callable[[Trouble], None],
+    ) -> None:
+        """``work`` runs in the thread; ``failed`` is called by ``screen`` for any error."""
         self._screen = screen
-        self._work = work
+        self._work, self._failed = work, failed
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -47,7 +45,7 @@ class Reading:
         self._thread.start()
 
     def leave(self) -> None:
-        """Post no more messages."""
+        """Post no more."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -55,14 +53,14 @@ class Reading:
             self._work(self._post)
         except _Stopped:
             return
-        except Exception as error:  # without a message the screen would wait forever
+        except Exception as error:  # without a word of it the screen would wait forever
             if not self._stopped.is_set():
-                self._screen.post_message(ReadingFailed(trouble_of(error)))
+                self._screen.call_later(self._failed, trouble_of(error))
 
-    def _post(self, message: Message) -> None:
+    def _post(self, take: Callable[..., None], *read: object) -> None:
         if self._stopped.is_set():
             raise _Stopped
-        self._screen.post_message(message)
+        self._screen.call_later(take, *read)
 
 
 class Delivery:
