@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.widget import Widget
 
 from gpuwatch.core.key_values import parse
@@ -53,7 +52,7 @@ class FleetScreen(Home):
         self._reader = FleetReader(now, self._posted, refresh=refresh)
 
     def new_top(self) -> Canvas:
-        self._machines = MachineTable(ascii=self.gpuwatch.look.ascii, id="top")
+        self._machines = MachineTable(self, ascii=self.gpuwatch.look.ascii)
         return self._machines
 
     @property
@@ -161,16 +160,14 @@ class FleetScreen(Home):
         if session is not None and session.exists():
             self.gpuwatch.open_machine(session)
 
-    def on_machine_table_chosen(self, message: MachineTable.Chosen) -> None:
-        place = self._drawn[message.y] if message.y < len(self._drawn) else ""
+    def choose(self, y: int, *, opens: bool) -> None:
+        """Select the machine on row ``y`` of the table, from 0."""
+        place = self._drawn[y] if y < len(self._drawn) else ""
         if place:
             self._select([host.place for host in self._matching].index(place))
             self.paint()
-            if message.opens:
+            if opens:
                 self.action_open_machine()
-
-    def on_machine_table_turned(self, message: MachineTable.Turned) -> None:
-        self.action_move_machine(message.by)
 
     def action_filter(self) -> None:
         if self._machines.has_focus:
@@ -205,26 +202,15 @@ class MachineTable(Canvas, can_focus=True):
         Binding("end", "screen.move_machine(100000)", "last machine", show=False),
     ]
 
-    class Chosen(Message):
-        """A row was clicked: ``on_machine_table_chosen`` of the screen."""
-
-        def __init__(self, y: int, opens: bool) -> None:
-            """``y``: the row, from 0; ``opens``: it was a double click."""
-            super().__init__()
-            self.y, self.opens = y, opens
-
-    class Turned(Message):
-        """The mouse wheel was turned: ``on_machine_table_turned`` of the screen."""
-
-        def __init__(self, by: int) -> None:
-            """``by``: machines, positive for down."""
-            super().__init__()
-            self.by = by
+    def __init__(self, fleet: FleetScreen, *, ascii: bool) -> None:
+        super().__init__(ascii=ascii, id="top")
+        self._fleet = fleet
 
     def on_click(self, event: events.Click) -> None:
+        """Select the row; a second click opens it."""
         event.stop()
-        self.post_message(self.Chosen(event.y, event.chain == 2))
+        self._fleet.choose(event.y, opens=event.chain == 2)
 
     def on_scrolled(self, message: Scrolled) -> None:
         message.stop()
-        self.post_message(self.Turned(1 if message.by > 0 else -1))
+        self._fleet.action_move_machine(1 if message.by > 0 else -1)
