@@ -243,14 +243,7 @@ class ProcessTable(Canvas, can_focus=True):
             title += f"  {self.first + 1} to {last} of {count}"
         return rule(title, width)
 
-    def on_focus(self) -> None:
-        self.draw()
-
-    def on_blur(self) -> None:
-        self.draw()
-
-    def on_resize(self) -> None:
-        self.draw()
+    on_focus = on_blur = on_resize = draw
 
     def on_click(self, event: events.Click) -> None:
         """Select the row; a second click opens it."""
