@@ -40,19 +40,15 @@ _GLYPHS = {
 
 
 class _Table(dict[int, str]):
-    """A translation table for any character, filled when needed."""
+    """A translation table for any character."""
 
     def __missing__(self, code: int) -> str:
         # The replacement of a wide character has the same width.
-        replacement = chr(code) if code < 0x80 else "?" * cell_len(chr(code))
-        if len(self) < _MAX_CACHED:
-            self[code] = replacement
-        return replacement
+        return "?" * cell_len(chr(code))
 
 
-_MAX_CACHED = 4096
-"""Most characters in the table."""
-_TABLE = _Table({ord(glyph): text for glyph, text in _GLYPHS.items()})
+_ASCII = {code: chr(code) for code in range(0x80)}
+_TABLE = _Table(_ASCII | {ord(glyph): text for glyph, text in _GLYPHS.items()})
 
 
 def to_ascii(text: str) -> str:
