@@ -42,25 +42,23 @@ class Busiest:
         return self._found or ()
 
     def _look(self, now: int, t: int) -> None:
-        used: dict[_Key, int] = {}
-        told: dict[_Key, tuple[int, str]] = {}
-        """Resident bytes and name."""
+        told: dict[_Key, tuple[int, int, str]] = {}
+        """CPU time in clock ticks, resident bytes and name."""
         for name in os.listdir(self._proc):
             if name.isdecimal():
                 with suppress(OSError, ValueError, IndexError):
                     stat = (self._proc / name / "stat").read_bytes()
                     start, end = stat.index(b"(") + 1, stat.rindex(b")")
                     fields = stat[end + 2 :].split()
-                    key = int(name), int(fields[19])
-                    used[key] = int(fields[11]) + int(fields[12])
+                    ticks = int(fields[11]) + int(fields[12])
                     comm = stat[start:end].decode(errors="replace").strip()
-                    told[key] = int(fields[21]) * _PAGE, comm
+                    told[int(name), int(fields[19])] = ticks, int(fields[21]) * _PAGE, comm
         if self._looked:
             seconds, age = (now - self._looked) / NS, time.clock_gettime(time.CLOCK_BOOTTIME)
             known = {(each.pid, each.start): each for each in self._found or ()}
             shares = [
-                ((ticks - before) / _TICKS / seconds, *told[key], key)
-                for key, ticks in used.items()
+                ((ticks - before) / _TICKS / seconds, resident, comm, key)
+                for key, (ticks, resident, comm) in told.items()
                 if (before := self._used.get(key)) is not None
             ]
             found = []
@@ -75,7 +73,7 @@ class Busiest:
                     )
                 found += [] if process is None else [process]
             self._found = tuple(found)
-        self._looked, self._used = now, used
+        self._looked, self._used = now, {key: ticks for key, (ticks, _, _) in told.items()}
 
 
 def described(
