@@ -75,10 +75,7 @@ def window(t: int, seconds: int | None, columns: int, ended: bool = False) -> Wi
 
 def readable_duration(seconds: float) -> int:
     """The next round length of a time axis in seconds."""
-    for length in _DURATIONS[3:]:
-        if seconds <= length:
-            return length
-    return int(seconds) + 1
+    return next((length for length in _DURATIONS[3:] if seconds <= length), int(seconds) + 1)
 
 
 def axis(view: Window, gap: int = 11) -> tuple[str, str]:
