@@ -299,8 +299,6 @@ class StepShares:
 class StudyRun:
     """One run of the study, from its plan and its session."""
 
-    index: int
-    """Place in the order of the plan, from 1."""
     label: str
     block: int | None
     """0: the warm-up block; ``None``: the study has no blocks."""

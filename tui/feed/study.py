@@ -90,12 +90,7 @@ class CurrentStudy:
             self._summary_stamp, self._contrasts = stamp, contrasts(self._path.parent)
         return StudyStrip(
             runs=tuple(
-                StudyRun(
-                    run.index,
-                    run_label(plan, run),
-                    run.block,
-                    self._state(plan, run.index, run.file),
-                )
+                StudyRun(run_label(plan, run), run.block, self._state(plan, run.index, run.file))
                 for run in plan.runs
                 if run.part == own.part
             ),
