@@ -104,7 +104,6 @@ class RankFeed:
                 )
                 for each, values in zip(ranks.figures, columns, strict=True)
             ),
-            window=view,
         )
 
     def _ranks(

@@ -366,7 +366,6 @@ class RanksNow:
     """``2 ranks · slowest 1, +12 %, data wait``."""
     sentences: tuple[str, ...]
     ranks: tuple[RankNow, ...]
-    window: Window
 
     @property
     def straggler(self) -> bool:

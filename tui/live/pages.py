@@ -34,7 +34,7 @@ def rank_rows(snapshot: Snapshot, width: int) -> list[Row]:
     for sentence in ranks.sentences:
         rows += wrapped(clean(sentence, 1000), width, mark=mark, role="text")
     room = max(10, width - _LABEL - (_AFTER if width >= _WIDE else 1))
-    first, last = (clock_time(t / NS) for t in (ranks.window.start, ranks.window.end))
+    first, last = (clock_time(t / NS) for t in (snapshot.window.start, snapshot.window.end))
     rows += [
         (("", "text"),),
         ((_CAPTION, "muted"),),
