@@ -20,11 +20,12 @@ from textual.driver import Driver
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 
-from gpuwatch.core.errors import ExitCode, GpuwatchError
+from gpuwatch.core.errors import ExitCode
 from gpuwatch.core.units import counted
 from gpuwatch.session import placement
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import status
+from gpuwatch.session.study.estimate import known_meta
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import not_run, sessions_in
 from gpuwatch.tui import commands
@@ -286,11 +287,8 @@ _AFTER_DEMO = ("that was a recording; a run of your own: gpuwatch run python tra
 
 def _live(path: Path) -> bool:
     """Whether more may be recorded to a session."""
-    try:
-        with SessionReader(path) as reader:
-            return status(reader.meta(), path).live
-    except GpuwatchError:
-        return False
+    meta = known_meta(path)
+    return meta is not None and status(meta, path).live
 
 
 def _goes_on(started: Path) -> list[str]:

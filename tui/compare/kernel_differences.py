@@ -27,7 +27,7 @@ from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, milliseconds
-from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.reader import read_meta
 from gpuwatch.tui.feed.posting import Post, Reading
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.widgets.head_rows import trouble_rows
@@ -93,8 +93,7 @@ class KernelDifferencesScreen(PageScreen):
         sides = {}
         for path in dict.fromkeys(path for pair in self._pairs for path in pair.paths):
             try:
-                with SessionReader(path) as reader:
-                    meta = reader.meta()
+                meta = read_meta(path)
                 sides[path] = Side("", profile_of(meta), why_none(meta))
             except GpuwatchError as error:
                 sides[path] = Side("", None, (error.message, error.hint))

@@ -6,11 +6,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.session import placement
 from gpuwatch.session.placement import JobState
-from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import status
+from gpuwatch.session.study.estimate import known_meta
 from gpuwatch.session.study.plan import Plan, read, run_label
 from gpuwatch.session.study.progress import StudyPosition, following, place, recorder_alive, tally
 from gpuwatch.session.study.study_folder import SUMMARY_JSON, is_held
@@ -108,11 +107,10 @@ class CurrentStudy:
         known = self._states.get(file)
         if known is not None and known[0] == stamp:
             return known[1]
-        try:
-            with SessionReader(path) as reader:
-                current = status(reader.meta(), path)
-        except GpuwatchError:
+        meta = known_meta(path)
+        if meta is None:
             return UNREADABLE
+        current = status(meta, path)
         if not current.live:
             self._states[file] = stamp, current.state.value
         return current.state.value
@@ -154,8 +152,5 @@ def upcoming_runs(path: Path) -> UpcomingRuns | None:
 
 def _finished(path: Path) -> bool:
     """Whether a session's run has ended; one that cannot be read yet was only just created."""
-    try:
-        with SessionReader(path) as reader:
-            return not status(reader.meta(), path).live
-    except GpuwatchError:
-        return False
+    meta = known_meta(path)
+    return meta is not None and not status(meta, path).live

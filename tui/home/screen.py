@@ -18,7 +18,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import mapping, number
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, binary, clock_time
-from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.reader import read_meta
 from gpuwatch.tui.feed.feed import DevicesNow, News, not_recorded
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from gpuwatch.tui.feed.posting import Delivery
@@ -314,9 +314,9 @@ class DemoScreen(HomeScreen):
     def __init__(self, path: Path, *, refresh: float) -> None:
         """``path``: a finished session, in the default folder; ``refresh``: as of home."""
         super().__init__(refresh=refresh)
-        with SessionReader(path) as reader:
-            start = number(mapping(reader.meta().get("clock")).get("unix_ns")) or 0
-            ended = number(mapping(reader.meta().get("result")).get("t")) or 0
+        meta = read_meta(path)
+        start = number(mapping(meta.get("clock")).get("unix_ns")) or 0
+        ended = number(mapping(meta.get("result")).get("t")) or 0
         self._path, self._length = path, max(NS, int(ended) - NS)
         self._day = datetime.fromtimestamp(start / NS).strftime("%Y-%m-%d")
         self._begun = time.monotonic() - _DEMO_STARTS_S
