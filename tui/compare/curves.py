@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
@@ -253,15 +254,11 @@ def _thinned(step_points: Sequence[_StepPoint], points: int) -> list[list[_StepP
     """The points in groups, about ``points`` equal stretches of time; warm-up stays apart."""
     start = step_points[0][0] if step_points else 0.0
     stretch = max(1e-9, (step_points[-1][0] - start) / points if step_points else 0.0)
-    groups: list[list[_StepPoint]] = []
-    place = (False, -1)
-    for point in step_points:
-        here = (point[2], int((point[0] - start) / stretch))
-        if here != place:
-            groups.append([])
-        place = here
-        groups[-1].append(point)
-    return groups
+
+    def place(point: _StepPoint) -> tuple[bool, int]:
+        return point[2], int((point[0] - start) / stretch)
+
+    return [list(group) for _, group in groupby(step_points, key=place)]
 
 
 def _longest(values: Sequence[float | None]) -> float | None:
