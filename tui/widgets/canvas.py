@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby, zip_longest
+from itertools import groupby, takewhile, zip_longest
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -116,11 +116,9 @@ def last_change(before: Sequence[Span], after: Sequence[Span], width: int) -> in
         if role != as_role:
             break
         if old != new:
-            common = next(
-                (n for n in range(min(len(old), len(new))) if old[-1 - n] != new[-1 - n]),
-                min(len(old), len(new)),
-            )
-            end -= cell_len(new[len(new) - common :]) if common else 0
+            pairs = zip(reversed(old), reversed(new), strict=False)
+            common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+            end -= cell_len(new[len(new) - common :])
             break
         end -= cell_len(new)
     return min(width, end) - 1
