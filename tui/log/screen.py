@@ -5,6 +5,7 @@ The whole log is for the user's pager.
 
 from __future__ import annotations
 
+import re
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -377,14 +378,9 @@ class LogView(ScrollView, can_focus=True):
 
 def matches(text: str, query: str) -> Iterator[tuple[int, int]]:
     """Start and end of each ``query`` in ``text``; case matters if ``query`` has capitals."""
-    if not query:
-        return
-    if query == query.lower():
-        text = text.lower()
-    at = text.find(query)
-    while at >= 0:
-        yield at, at + len(query)
-        at = text.find(query, at + len(query))
+    if query:
+        case = re.IGNORECASE if query == query.lower() else 0
+        yield from (found.span() for found in re.finditer(re.escape(query), text, case))
 
 
 def _parts(text: str, width: int) -> Iterator[tuple[int, int]]:
