@@ -13,7 +13,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 
 from gpuwatch.core.processes import start_time
-from gpuwatch.core.text import clean
+from gpuwatch.core.text import clean, cut
 from gpuwatch.core.units import counted
 from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import READ_ONLY
@@ -117,10 +117,7 @@ class ProcessActs(CanvasScreen):
 
 def shortened(text: str, longest: int) -> str:
     """``text`` without its middle where it is longer: both ends tell processes apart."""
-    if len(text) <= longest:
-        return text
-    end = longest // 3
-    return f"{text[: longest - end - 3]} … {text[-end:]}"
+    return cut(text, longest, " … ", longest // 3)
 
 
 NOT_HERE = "marks are for signals, and this one is not seen to run here"
