@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -45,13 +46,10 @@ def signature(entries: Iterable[ListedSession]) -> Signature:
     home = paths.data_home()
     for folder in (*folders, str(home), str(paths.runs_home())):
         _note(found, folder)
-    try:
-        with os.scandir(home) as inside:
-            for each in inside:
-                if each.path not in found and each.is_dir():
-                    _note(found, each.path)
-    except OSError:
-        pass
+    with suppress(OSError), os.scandir(home) as inside:
+        for each in inside:
+            if each.path not in found and each.is_dir():
+                _note(found, each.path)
     return found
 
 
