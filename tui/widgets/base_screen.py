@@ -20,6 +20,7 @@ from textual.message import Message
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Button, Footer, Input, Static
 
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.text import clean
 from gpuwatch.tui.display_options import LEAST
 from gpuwatch.tui.messages import Question
@@ -244,8 +245,7 @@ class CanvasScreen(BaseScreen):
     def on_resize(self) -> None:
         self.call_after_refresh(self.paint)
 
-    def on_screen_resume(self) -> None:
-        self.call_after_refresh(self.paint)
+    on_screen_resume = on_resize
 
 
 class WritingScreen(CanvasScreen):
@@ -364,9 +364,7 @@ def keys_of(
         if text and ours and binding.action not in unused:
             keys, _ = actions.setdefault(binding.action, ([], text))
             keys.append(key_name(display(binding)))
-    told: dict[str, list[str]] = {}
-    for keys, text in actions.values():
-        told.setdefault(text, []).extend(keys)
+    told = grouped((text, key) for keys, text in actions.values() for key in keys)
     return [(" ".join(dict.fromkeys(keys)), text) for text, keys in told.items()]
 
 
