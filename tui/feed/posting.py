@@ -7,12 +7,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 
-from gpuwatch.tui.feed.feed import News, trouble_of
+from gpuwatch.tui.feed.feed import trouble_of
 from gpuwatch.tui.feed.snapshot import Trouble
 
 
@@ -63,15 +63,18 @@ class Reading:
         self._screen.call_later(take, *read)
 
 
-class Delivery:
-    """Calls ``take`` in the app's event loop with the newest posted snapshot."""
+_News = TypeVar("_News")
 
-    def __init__(self, screen: Screen[Any], take: Callable[[News], None]) -> None:
+
+class Delivery(Generic[_News]):
+    """Calls ``take`` in the app's event loop with the newest posted state of what is shown."""
+
+    def __init__(self, screen: Screen[Any], take: Callable[[_News], None]) -> None:
         self._screen = screen
         self._take = take
-        self._newest: deque[News] = deque(maxlen=1)
+        self._newest: deque[_News] = deque(maxlen=1)
 
-    def post(self, news: News) -> None:
+    def post(self, news: _News) -> None:
         """Deliver ``news`` to the screen if it still exists; callable from any thread."""
         self._newest.append(news)
         if self._screen.is_running:

@@ -28,6 +28,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, clock_time, counted
 from gpuwatch.session.reading.log_lines import LogLine
 from gpuwatch.tui.display_options import READ_ONLY
+from gpuwatch.tui.feed.posting import Delivery
 from gpuwatch.tui.log.reading import STREAMS, LogEnd, follow, show_in_pager, text_of
 from gpuwatch.tui.widgets.base_screen import Field, TitleRow, WidgetScreen
 from gpuwatch.tui.widgets.line import stream_mark
@@ -86,13 +87,7 @@ class LogScreen(WidgetScreen):
         self._view.focus()
         self._message.display = False
         self.watch(self._view, "scroll_y", self._scrolled, init=False)
-
-        def post(news: LogEnd | GpuwatchError) -> None:
-            """In the reader's thread."""
-            if self.is_running:
-                self.call_later(self._take, news)
-
-        of = (self.path, self.upto_ns, post, self._left)
+        of = (self.path, self.upto_ns, Delivery(self, self._take).post, self._left)
         threading.Thread(target=follow, args=of, name="log", daemon=True).start()
 
     def on_unmount(self) -> None:

@@ -14,6 +14,7 @@ from gpuwatch.core.key_values import parse
 from gpuwatch.core.text import clean
 from gpuwatch.session.machine_now import Now
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS
+from gpuwatch.tui.feed.posting import Delivery
 from gpuwatch.tui.home.base import Home
 from gpuwatch.tui.home.devices import alert_rows, gpu_heading, gpu_layout
 from gpuwatch.tui.home.fleet.reader import (
@@ -49,7 +50,7 @@ class FleetScreen(Home):
         self._drawn: list[str] = []
         """The machine on each row of the table; empty: none."""
         self._shown: frozenset[str] = frozenset()
-        self._reader = FleetReader(now, self._posted, refresh=refresh)
+        self._reader = FleetReader(now, Delivery(self, self.take).post, refresh=refresh)
 
     def new_top(self) -> Canvas:
         self._machines = MachineTable(self, ascii=self.gpuwatch.look.ascii)
@@ -81,11 +82,6 @@ class FleetScreen(Home):
 
     def on_screen_resume(self) -> None:
         self.action_refresh()
-
-    def _posted(self, hosts: tuple[Host, ...]) -> None:
-        """In the reader's thread."""
-        if self.is_running:
-            self.call_later(self.take, hosts)
 
     def take(self, hosts: tuple[Host, ...]) -> None:
         """Show what is known of the machines now."""
