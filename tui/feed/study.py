@@ -79,9 +79,8 @@ class CurrentStudy:
 
     def _strip(self) -> StudyStrip | None:
         plan = read(self._path.parent)
-        own = (
-            next((run for run in plan.runs if run.file == self._path.name), None) if plan else None
-        )
+        runs = () if plan is None else plan.runs
+        own = next((run for run in runs if run.file == self._path.name), None)
         if plan is None or own is None:
             return None
         stamp = _stamp(self._path.parent / SUMMARY_JSON)
