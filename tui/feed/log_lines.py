@@ -81,8 +81,17 @@ class Count:
         """Until the total, at the mean rate so far; ``None``: unknown, reached or given up."""
         if self.rises < 2 or self.done >= self.total or self.is_old(t):
             return None
-        pace = (self.t - self.began) / (self.done - self.first)
-        return max(0.0, (self.total - self.done) * pace - (t - self.t)) / NS
+        return max(0.0, (self.total - self.done) * self._pace - (t - self.t)) / NS
+
+    @property
+    def epoch_seconds(self) -> float:
+        """Of the epoch before, else of this one at the mean rate so far."""
+        return (self.total * self._pace if self.took is None else self.took) / NS
+
+    @property
+    def _pace(self) -> float:
+        """Nanoseconds of one, once it has risen."""
+        return (self.t - self.began) / (self.done - self.first)
 
     def is_old(self, t: int) -> bool:
         """Whether a further one would have come by now."""

@@ -185,9 +185,10 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
         part = printed.epoch.partition(" ")[0] if printed is not None else ""
         tail.add(f"  ETA of the {part} " if part else "  ETA ", "muted")
         tail.add(clock_time(left), "strong")
-        if printed is not None and printed.to_come and printed.took is not None:
-            whole = clock_time(left + printed.to_come * printed.took / NS)
-            tail.add(", of all ", "muted").add(whole, "strong")
+        if printed is not None and printed.to_come:
+            whole = clock_time(left + printed.to_come * printed.epoch_seconds)
+            about = "~" * (printed.took is None)  # none was whole yet
+            tail.add(f", of all {about}", "muted").add(whole, "strong")
     elif printed is not None and snapshot.status.live and printed.is_old(snapshot.t):
         tail.add(f"  {clock_time((snapshot.t - printed.t) / NS)} ago", "muted")
     tail.add(" ")

@@ -159,6 +159,8 @@ def test_a_bar_of_an_epoch_is_no_progress_of_the_run(session: Callable[..., Path
     told = {"kind": "command", "steps": False}  # 30 lines, one each 3 s
     (row,) = rows_told(session(**told, log=bars(*done[:-1]), seconds=87.0))
     assert "epoch 3/4 225/250" in row and "90 % ETA of the epoch 0:00, of all 0:30" in row
+    (row,) = rows_told(session("04", **told, log=bars(*done[:5]), seconds=15.0))
+    assert "epoch 1/4 125/250" in row and "ETA of the epoch 0:12, of all ~1:42" in row
     (row,) = rows_told(session("02", **told, log=bars(*done[:10]), seconds=30.0))
     assert "epoch 1/4 250/250" in row and "100 %" in row and "ETA" not in row
     (row,) = rows_told(session("03", **told, log=bars(*done[:11]), seconds=33.0))
