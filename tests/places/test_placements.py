@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.core.errors import UsageError
+from gpuwatch.cli.place.watching import until_over
+from gpuwatch.core.errors import GpuwatchError, UsageError
 from gpuwatch.places import placements
 from gpuwatch.places.base import Job, JobState, JobStatus, Place
 from gpuwatch.places.follower import follow
 from gpuwatch.places.placements import Placed
 from gpuwatch.session import placement
+from gpuwatch.session.placement import Placement
 
 
 @pytest.fixture
@@ -75,7 +77,25 @@ def test_what_a_cancelled_job_waited_for_stays_known(placed: Placed) -> None:
     follow(placed, _Cancelled())
     known = placement.read(Path(placed.study))
     assert known is not None
-    assert known.text == "cancelled on n1: was waiting with ImagePullBackOff"
+    assert known.text == "cancelled on n1: was starting: ImagePullBackOff"
+
+
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [
+        *((state, 1) for state in ("timed out", "preempted", "out of memory", "ended by others")),
+        ("lost", 1),
+        ("failed", 3),
+    ],
+)
+def test_a_job_that_was_cut_off_before_its_first_run_is_told_from_one_that_could_not_start(
+    placed: Placed, state: str, code: int
+) -> None:
+    over = Placement(placed.place, placed.attempt, JobState(state), fetched=True)
+    placement.write(Path(placed.study), over)
+    with pytest.raises(GpuwatchError, match=f"nothing ran on ssh=gpu1: {state}") as error:
+        until_over([placed])
+    assert error.value.exit_code == code
 
 
 def test_only_a_private_folder_counts(placed: Placed) -> None:

@@ -73,6 +73,21 @@ def test_words() -> None:
     assert _now(state=JobState.TIMED_OUT).text == "timed out on slurm,partition=gpu"
 
 
+@pytest.mark.parametrize(
+    ("place", "where", "short"),
+    [
+        ("ssh=gpu1,python=/x", "gpu1", "ssh=gpu1"),
+        ("ssh=login1", "n1", "ssh=login1 n1"),
+        ("slurm,time=5", "lur", "slurm lur"),
+        ("slurm", None, "slurm"),
+    ],
+)
+def test_a_node_stands_beside_a_place_of_another_name(
+    place: str, where: str | None, short: str
+) -> None:
+    assert _now(place=place, where=where).short == short
+
+
 @pytest.mark.parametrize("state", JobState)
 def test_a_run_without_a_result_is_told_by_the_state_of_its_job(
     tmp_path: Path, state: JobState

@@ -269,7 +269,7 @@ def _waited(known: Placement) -> str | None:
     if known.reason is None or known.state is JobState.CANCELLED:
         return known.reason
     waits = known.state in (JobState.QUEUED, JobState.STARTING)
-    return f"was waiting with {known.reason}" if waits else None
+    return f"was {known.state.value}: {known.reason}" if waits else None
 
 
 def _open(session: Path) -> bool:

@@ -129,7 +129,8 @@ class Placement:
     def short(self) -> str:
         """Place and node without options: ``ssh=gpu1``, ``slurm n1``."""
         kind = self.place.partition(",")[0]
-        return kind if self.where is None or self.where in kind else f"{kind} {self.where}"
+        named = self.where in (None, kind.partition("=")[2])
+        return kind if named else f"{kind} {self.where}"
 
     @property
     def text(self) -> str:

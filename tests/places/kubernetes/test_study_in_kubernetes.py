@@ -158,7 +158,7 @@ def test_what_waits_says_why_and_is_cancelled(here: Cli, namespace: str) -> None
     here("stop", folder)
     known = wait_for(folder, "cancelled")
     assert known["fetched"] is True
-    assert str(known["reason"]).startswith("was waiting with Unschedulable")
+    assert str(known["reason"]).startswith("was queued: Unschedulable")
     wait_until_empty(namespace)
     here("delete", "--yes", folder.name)
     folder = send(here, on("node=colour:red"), "--", "true")

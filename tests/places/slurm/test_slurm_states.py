@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.errors import UsageError
-from gpuwatch.places.base import JobState, PlaceSpec
+from gpuwatch.places.base import RESUME, JobState, PlaceSpec
 from gpuwatch.places.slurm import nodes, options, states
 from gpuwatch.places.slurm.commands import Answer, environment
 from gpuwatch.places.slurm.states import Seen
@@ -64,12 +64,21 @@ def test_slurms_word_for_a_state(
         ("unknown", []),
         ("down", ["partition down is down: a job would wait"]),
         ("down,old", ["partition down is down and old is inact: a job would wait"]),
+        ("old", ["partition old is inact: takes no jobs"]),
+        ("old,new", ["partition old is inact and new is drain: takes no jobs"]),
     ],
 )
 def test_a_partition_that_starts_no_jobs_is_told(named: str | None, told: list[str]) -> None:
-    rows = ("gpu|gpu*|up", "down|down|down", "down|down|down", "old|old|inact")
+    rows = ("gpu|gpu*|up", "down|down|down", "down|down|down", "old|old|inact", "new|new|drain")
     found = nodes.parse("\n".join(f"{row}|1:00:00|2|idle|2|100|(null)" for row in rows))
     assert [problem.text for problem in nodes.not_up(found, named)] == told
+
+
+@pytest.mark.parametrize(("begun", "hint"), [(True, RESUME), (False, None)])
+def test_a_job_that_others_ended_is_resumed_where_a_run_had_begun(
+    begun: bool, hint: str | None
+) -> None:
+    assert states.status(Seen("7", "CANCELLED"), begun=begun).hint == hint
 
 
 def test_the_expected_start_of_a_queued_job_is_in_local_time() -> None:

@@ -92,7 +92,7 @@ def watched(session: str | None) -> Path:
 
     Raises:
         UsageError: there is nothing to watch.
-        NotAvailable: its place cannot be reached, or its job could not start.
+        GpuwatchError: its place cannot be reached, or its job was cut off or could not start.
     """
     return _first(_at_a_place(session), session)
 

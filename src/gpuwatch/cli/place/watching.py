@@ -15,7 +15,7 @@ from gpuwatch.cli.place import sending, stopping
 from gpuwatch.cli.place.sending import somebody_is_there
 from gpuwatch.cli.say import say
 from gpuwatch.cli.study_result import exit_code
-from gpuwatch.core.errors import ExitCode, NotAvailable, UsageError
+from gpuwatch.core.errors import ExitCode, GpuwatchError, NotAvailable, UsageError
 from gpuwatch.core.signals import handled
 from gpuwatch.core.text import to_paste
 from gpuwatch.core.units import counted
@@ -111,7 +111,7 @@ def on_screen(
     :func:`run_waiting`.
 
     Raises:
-        NotAvailable: its job could not start.
+        GpuwatchError: its job was cut off, or could not start.
     """
     from gpuwatch.tui.app import run_waiting
 
@@ -131,7 +131,7 @@ def first_session(placed: Placed) -> Path | None:
     study is over without any.
 
     Raises:
-        NotAvailable: its job could not start.
+        GpuwatchError: its job was cut off, or could not start.
     """
     folder = Path(placed.study)
     before = set(sessions_in(folder)) if _is_anew(placed) else set()
@@ -163,7 +163,8 @@ def until_over(sent: Sequence[Placed]) -> int:
     them there; when the terminal is lost, they go on.
 
     Raises:
-        NotAvailable: the job of the only one could not start, or one cannot be ended.
+        GpuwatchError: the job of the only one was cut off or could not start, or one cannot be
+            ended.
     """
     watched, stopped = [Watched(placed) for placed in sent], False
     with _asked_to_stop() as asked:
@@ -177,7 +178,7 @@ def until_over(sent: Sequence[Placed]) -> int:
         if not sessions_in(each.folder) and not stopped:
             try:
                 _tell_end(each.folder, each.known)
-            except NotAvailable as error:
+            except GpuwatchError as error:
                 if len(watched) == 1:
                     raise
                 say(f"error: {error}")
@@ -224,12 +225,15 @@ def _tell_end(folder: Path, known: Placement | None) -> None:
     """Tell why nothing ran.
 
     Raises:
-        NotAvailable: the job could not start.
+        GpuwatchError: the job was cut off.
+        NotAvailable: it could not start.
     """
     reasons = not_run(folder)
     if known is not None and not reasons and known.state is not JobState.CANCELLED:
         reason = known.reason or known.state.value
-        raise NotAvailable(f"nothing ran on {known.place}: {reason}", known.hint)
+        cut_off = known.state.cut_off and known.state is not JobState.FAILED
+        error = GpuwatchError if cut_off else NotAvailable
+        raise error(f"nothing ran on {known.place}: {reason}", known.hint)
     for each in reasons:
         say(each.text)
 

@@ -33,7 +33,7 @@ class Nodes:
     partition: str
     default: bool
     availability: str
-    """``up``, ``down``, ``drain`` or ``inactive``: whether the partition takes and starts jobs."""
+    """``up``, ``down``, ``drain`` or ``inact``: whether the partition takes and starts jobs."""
     time_limit: str
     nodes: str
     state: str
@@ -67,14 +67,16 @@ def partitions(clusters: Sequence[str]) -> list[Nodes]:
 
 
 def not_up(found: Sequence[Nodes], named: str | None) -> list[Problem]:
-    """That a job would wait, where none of the partitions that it may run in starts jobs: those
-    ``named``, else the default. Slurm takes it all the same, and tells when it would start."""
+    """That a job would wait, or is not taken, where none of the partitions that it may run in is
+    up: those ``named``, else the default. Slurm takes it where one is down, and tells when it would
+    start."""
     names = None if named is None else named.split(",")
     own = [each for each in found if (each.default if names is None else each.partition in names)]
     if not own or any(each.availability == "up" for each in own):
         return []
     told = " and ".join(dict.fromkeys(f"{each.partition} is {each.availability}" for each in own))
-    text = f"partition {told}: a job would wait"
+    waits = any(each.availability == "down" for each in own)
+    text = f"partition {told}: {'a job would wait' if waits else 'takes no jobs'}"
     return [Problem("slurm-partition", text, "sinfo lists the others")]
 
 

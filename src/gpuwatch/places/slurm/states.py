@@ -166,6 +166,7 @@ def status(seen: Seen, *, begun: bool) -> JobStatus:
         reason = seen.state
     elif reason == "NonZeroExitCode" or state in (JobState.ENDED_BY_OTHERS, JobState.RUNNING):
         reason = None  # what it printed says more; or it is why the job once waited
+        hint = RESUME if begun and state is JobState.ENDED_BY_OTHERS else None
     starts = seen.starts if state is JobState.QUEUED else None
     return JobStatus(state, reason, starts, hint, seen.node)
 
