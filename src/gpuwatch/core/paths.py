@@ -189,6 +189,16 @@ def read_regular(path: Path, most: int) -> bytes:
         return file.read(most + 1)
 
 
+def end_of(path: Path, most: int = 4000) -> str:
+    """The last ``most`` bytes of a text file; empty if it cannot be read."""
+    try:
+        with open(open_regular(path), "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - most))
+            return file.read(most).decode(errors="replace")
+    except OSError:
+        return ""
+
+
 def session_of(folder: Path) -> Path | None:
     """The session file that the run is recorded to; it may be gone."""
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from gpuwatch.core import output
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
-from gpuwatch.core.paths import read_regular
+from gpuwatch.core.paths import end_of, read_regular
 from gpuwatch.core.text import clean
 from gpuwatch.session import in_part
 from gpuwatch.session.in_part import InPart
@@ -180,13 +180,9 @@ def read(folder: Path) -> Placement | None:
 
 
 def job_log(folder: Path) -> list[str]:
-    """What the job of the study in ``folder`` printed outside its sessions, safe to print on a
-    terminal; empty where that is not here."""
-    try:
-        raw = read_regular(folder / JOB_LOG, _LARGEST)
-    except OSError:
-        return []
-    return [clean(line, _LONGEST) for line in raw.decode(errors="replace").splitlines()]
+    """The last of what the job of the study in ``folder`` printed outside its sessions, safe to
+    print on a terminal; empty where that is not here."""
+    return [clean(line, _LONGEST) for line in end_of(folder / JOB_LOG, _LARGEST).splitlines()]
 
 
 def elsewhere(folder: Path) -> str:

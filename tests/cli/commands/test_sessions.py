@@ -18,6 +18,8 @@ from gpuwatch.cli.study_result import exit_code
 from gpuwatch.core.errors import ExitCode
 from gpuwatch.session.in_part import InPart, RunInPart
 from gpuwatch.session.placement import JobState, Placement, read, write
+from gpuwatch.session.study import labels
+from gpuwatch.session.study.label import Label
 from tests.analysis.sessions import record
 
 KEPT = Path(__file__).parents[2] / "data" / "kept-0.1.0"
@@ -296,7 +298,7 @@ def test_a_study_that_waits_is_listed_with_its_reason(said, waiting: Path) -> No
 
 
 def test_one_that_never_ran_is_listed_with_what_became_of_it(said, waiting: Path) -> None:
-    why = "was waiting with ImagePullBackOff"
+    why = "was queued: ImagePullBackOff"
     write(waiting, Placement("ssh=gpu1", "0" * 16, JobState.CANCELLED, why, fetched=True))
     _, line = said(columns=80)
     assert line.startswith("waiting") and " cancelled " in line
@@ -323,10 +325,48 @@ def test_the_name_of_a_study_without_a_session_is_known(
     assert main(["log", "waiting", "--tail", "1"]) == 0
     logged = capsys.readouterr().out
     assert "no such" in logged and "first" not in logged and "\x1b" not in logged
+    (waiting / "job.log").write_text("first\n" + "x\n" * 200_000 + "last\n")
+    for command in ("show", "log"):
+        assert main([command, "waiting"]) == 0
+        assert capsys.readouterr().out.endswith(" last\n" if command == "show" else "\nlast\n")
     assert main(["attach", "--plain", "waiting"]) == 2
     assert "has no session: failed on slurm: NoSuchModule" in capsys.readouterr().err
     assert folder_of("waiting") == waiting.resolve() == target("waiting")[0]
     assert exit_code(waiting) == ExitCode.RUN_FAILED
+
+
+def test_the_log_of_a_study_that_waits_cannot_be_followed(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["log", "waiting"]) == 0
+    capsys.readouterr()
+    for option in ("--follow", "--stream=stderr"):
+        assert main(["log", "waiting", option]) == 2
+        assert "no session: queued on slurm,partition=gpu" in (told := capsys.readouterr().err)
+        assert "wait for it: gpuwatch attach waiting" in told
+    write(waiting, Placement("slurm", "0" * 16, JobState.FAILED, fetched=True))
+    assert main(["log", "waiting", "--follow"]) == 0
+    assert main(["log", "waiting", "--stream=stdout"]) == 2
+    assert "leave --stream out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("other", ["study", "session"])
+def test_of_several_that_have_the_name_of_a_study_without_a_session_none_is_taken(
+    waiting: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], other: str
+) -> None:
+    labels.change(waiting, "", lambda _: Label("mine"))
+    second = waiting.with_name("second")
+    if other == "study":
+        shutil.copytree(waiting, second)
+    else:
+        second.mkdir()
+        record(second / "01-bare.gpuwatch")
+        labels.change(second, "", lambda _: Label("mine"))
+    for command in (["show", "mine"], ["log", "mine"], ["resume", "mine"], ["tag", "mine"]):
+        assert main(command) == 2
+        told = capsys.readouterr().err
+        assert "mine may be any of 2; name one: " in told and f"{waiting} (queued)" in told
+    assert main(["show", str(waiting)]) == 0
 
 
 def test_a_study_that_its_scheduler_ended_is_listed_with_how(said, waiting: Path) -> None:

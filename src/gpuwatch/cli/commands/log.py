@@ -10,7 +10,8 @@ from pathlib import Path
 
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
-from gpuwatch.core.text import clean
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.text import clean, to_paste
 from gpuwatch.workloads.options import positive_int
 
 _LOOK_SECONDS = 0.5
@@ -30,6 +31,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         from gpuwatch.session.placement import job_log
 
         folder, placement = found
+        if arguments.stream or (arguments.follow and placement.going_on):
+            again = to_paste("attach", folder.name)
+            hint = f"wait for it: {again}" if placement.going_on else "leave --stream out"
+            raise UsageError(f"{folder.name} has no session: {placement.text}", hint)
         say(f"{folder.name}: {placement.text}")
         lines = iter(job_log(folder))
     else:

@@ -114,9 +114,11 @@ def session(text: str) -> Path:
     )
 
 
-def _check_one(text: str, sessions_: Sequence[Path]) -> None:
-    """Raise ``UsageError`` if the sessions are of several folders."""
-    if len({path.parent for path in sessions_}) < 2:
+def _check_one(
+    text: str, sessions_: Sequence[Path], waiting: Sequence[tuple[Path, Placement]] = ()
+) -> None:
+    """Raise ``UsageError`` if the sessions, with studies without any, are of several folders."""
+    if len({path.parent for path in sessions_}) + len(waiting) < 2:
         return
     from gpuwatch.analysis.summary.listing import started_here
     from gpuwatch.cli.selection.session_index import listed
@@ -129,6 +131,7 @@ def _check_one(text: str, sessions_: Sequence[Path]) -> None:
             one = folder
         own = row.id[:8] if one != folder and row.id and ids[row.id] == 1 else shell(one)
         ones[one] = f"{own} ({started_here(row.started) or row.status})"
+    ones |= {folder: f"{shell(folder)} ({known.state.value})" for folder, known in waiting}
     some = [*ones.values()][:_MOST] + ["..."] * (len(ones) > _MOST)
     raise UsageError(f"{text} may be any of {len(ones)}", f"name one: {', '.join(some)}")
 
@@ -192,17 +195,22 @@ def _labelled(text: str, known: Iterable[Path]) -> list[Path]:
 
 def without_session(text: str) -> tuple[Path, Placement] | None:
     """The folder of the study at a place that ``text`` names and of which no session is here, with
-    what is known of its job."""
-    if os.path.isdir(text):
-        named = [Path(text)]
+    what is known of its job.
+
+    Raises:
+        UsageError: several studies, or a session, have the name.
+    """
+    if is_folder := os.path.isdir(text):
+        named = [] if sessions_under(Path(text)) else [Path(text)]
     else:
-        waiting = waiting_studies()
+        waiting = resolved(waiting_studies())
         named = [each for each in waiting if each.name == text or _is_named(each, text)]
-    for folder in named:
-        placement = None if sessions_under(folder) else read_placement(folder)
-        if placement is not None:
-            return folder, placement
-    return None
+    found = [(each, placed) for each in named if (placed := read_placement(each)) is not None]
+    if found and not is_folder:
+        known = known_sessions()
+        of_studies = [path for path in known if path.parent.name == text]
+        _check_one(text, _labelled(text, known) or of_studies, found)
+    return found[0] if found else None
 
 
 def path_of(text: str) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +14,6 @@ from gpuwatch.places.slurm import commands, options
 from gpuwatch.session.study.study_folder import sessions_in
 
 LOGIN = "start it on a host that has Slurm's commands, such as the cluster's login node"
-_END_BYTES = 4000
 
 
 class Cluster(Place):
@@ -77,16 +75,6 @@ class Cluster(Place):
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-
-
-def end_of(path: Path) -> str:
-    """The end of a text file; empty if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _END_BYTES))
-            return file.read(_END_BYTES).decode(errors="replace")
-    except OSError:
-        return ""
 
 
 def unfinished(folder: Path) -> bool:

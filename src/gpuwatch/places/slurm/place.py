@@ -15,10 +15,11 @@ from pathlib import Path
 from gpuwatch.core import units
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import Problem
+from gpuwatch.core.paths import end_of
 from gpuwatch.places import base, job_notes
 from gpuwatch.places.base import Description, Job, JobState, JobStatus, Preview, Refused
 from gpuwatch.places.slurm import commands, nodes, script, states
-from gpuwatch.places.slurm.cluster import Cluster, end_of, unfinished
+from gpuwatch.places.slurm.cluster import Cluster, unfinished
 from gpuwatch.places.slurm.states import Seen
 from gpuwatch.session.placement import CAPSULE, JOB_LOG
 from gpuwatch.session.study import study_folder

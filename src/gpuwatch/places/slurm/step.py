@@ -22,7 +22,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.places import job_notes
 from gpuwatch.places.base import Description, Job, JobState, JobStatus, PlaceSpec, Refused
 from gpuwatch.places.slurm import commands, nodes, script, states
-from gpuwatch.places.slurm.cluster import LOGIN, Cluster, end_of, unfinished
+from gpuwatch.places.slurm.cluster import LOGIN, Cluster, unfinished
 from gpuwatch.places.slurm.states import Seen
 from gpuwatch.session.placement import CAPSULE, JOB_LOG, START_LOG, STARTING, STEP_SCRIPT
 from gpuwatch.session.study.attempts import attempts
@@ -247,7 +247,7 @@ class SlurmStep(Cluster):
 
     def log(self, job: Job, native: str) -> str:
         """The end of what srun and the step printed."""
-        return "".join(end_of(job.folder / name) for name in (START_LOG, JOB_LOG))
+        return "".join(paths.end_of(job.folder / name) for name in (START_LOG, JOB_LOG))
 
 
 def _kept(data: bytes, suffix: str) -> Path:
