@@ -235,7 +235,7 @@ async def test_sessions_that_were_given_names_are_called_by_them(session: Make) 
         await shows(pilot, "low lr (env2): typical step")
         assert heading(app) == ["A", "B", "C", "method"]
         await pilot.press("h")
-        await shows(pilot, "b B base (env1), mnist-cnn")
+        await shows(pilot, "B base (env1), mnist-cnn")
 
 
 async def test_what_the_columns_are_stays_while_their_rows_scroll(tmp_path: Path) -> None:
