@@ -14,6 +14,7 @@ from typing import ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.css.scalar import Scalar
 from textual.widget import Widget
 from textual.widgets import DataTable, Footer, Input
 
@@ -150,7 +151,7 @@ class Home(SessionReading):
         for each in (self._processes, self._middle, self._table, self._foot):
             each.display = not small
         if small:
-            self._top.styles.height = height
+            _fit(self._top, height)
             return
         foot = foot_rows(self.state, width, height)
         shown = *self.room, self.state.how.query
@@ -219,7 +220,7 @@ class Home(SessionReading):
         else:
             read_only = self.gpuwatch.look.read_only
             rows += empty_rows(self.state, width, space - 1, read_only=read_only)
-        self._middle.styles.height = 1 if filled else "1fr"  # what the others leave
+        _fit(self._middle, 1 if filled else None)
         self._middle.show(rows)
 
     # Keys and mouse.
@@ -402,5 +403,12 @@ class Home(SessionReading):
 
 def _place(canvas: Canvas, lines: list[Line]) -> None:
     """Show rows on a canvas that is as high as they are many."""
-    canvas.styles.height = len(lines)
+    _fit(canvas, len(lines))
     canvas.show(lines)
+
+
+def _fit(widget: Widget, rows: int | None) -> None:
+    """Give a widget so many rows; ``None``: what the others leave."""
+    height: int | str = "1fr" if rows is None else rows
+    if widget.styles.height != Scalar.parse(str(height)):
+        widget.styles.height = height
