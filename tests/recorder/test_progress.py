@@ -192,6 +192,12 @@ def test_steps_are_counted_from_the_first_epoch_of_the_run(epoch: int) -> None:
     assert steps(rows) == [(1, 1, 1), (5005, 1, 0), (5016, 1, 0)]
 
 
+def test_steps_of_a_second_training_from_an_earlier_epoch_are_counted_from_that() -> None:
+    lines = [IMAGENET.format(epoch=epoch, number=11) for epoch in (5, 0, 1, 6)]
+    numbers = [number for number, *_ in steps(rows_of(*lines))]
+    assert numbers == [11, 11, 5016, 6 * 5005 + 11]
+
+
 def test_step_lines_are_believed_instead() -> None:
     intake = Intake(0)
     told = ':::GPUWATCH {"event": "step", "step": 1}'

@@ -27,7 +27,7 @@ class ProgressSteps:
         self._name = name if isinstance(name, str) else None
         self._last = last if isinstance(last, int) else None
         self._before = int(known.get("before") or 0)
-        """Steps before the first epoch that was read."""
+        """Steps before the first epoch of the training that was read."""
         self._over = known.get("over") is True
         self._formats: dict[str, ProgressLines] | None = None
         self.numbered = True
@@ -90,7 +90,7 @@ class ProgressSteps:
 
     def _step(self, progress: Progress) -> Step:
         """A line is about one step; without a time it counts those since the line before."""
-        if self._name is None:
+        if self._name is None or progress.before < self._before:  # a second training
             self._before = progress.before
         last = self._last
         step = (last or 0) + 1 if progress.step is None else progress.step - self._before
