@@ -162,6 +162,27 @@ def test_a_rank_that_raised_nothing_is_told_unless_it_said_more() -> None:
     assert "died first" not in cause_in(["x.py: error: no such flag", *ranks((0, 2))])
 
 
+def test_without_prefixes_the_rank_that_died_may_be_the_one_that_raised() -> None:
+    reset = "ConnectionResetError: [Errno 104] Connection reset by peer"
+    for prefix in ("", "[default0]: "):
+        lines = [f"{prefix}{line}" for line in (TRACEBACK, FRAME, reset)]
+        assert cause_in([*lines, *ranks((1, -15), (0, 1))]) == reset
+
+
+def test_what_failed_after_torchruns_summary_is_told() -> None:
+    failed = [TRACEBACK, FRAME, "KeyError: 'x'", *ranks((0, 1))]
+    upload = "upload of results failed: no space"
+    assert cause_in([*failed, upload]) == upload
+    assert cause_in([*failed, TRACEBACK, FRAME, "OSError: no space"]) == "OSError: no space"
+    assert (
+        cause_in([*failed, "srun: error: n1: task 0: Exited with exit code 1"]) == "KeyError: 'x'"
+    )
+    said = ["x.py: error: no such flag", *ranks((0, 2)), "srun: error: n1: task 0: Exited"]
+    assert cause_in(said) == said[0]
+    lost = [f"[rank1]: {line}" for line in (TRACEBACK, FRAME, LOST)]
+    assert cause_in([*failed, *lost]) == "KeyError: 'x'"
+
+
 def test_the_class_of_a_ranks_exception_is_told_without_its_path() -> None:
     assert in_few_words(FAILED, "rank 1: a.b.Broken: no") == "exit code 1: rank 1: Broken: no"
     assert in_few_words(FAILED, f"rank 1: {MEMORY}").startswith("rank 1: CUDA out of memory (tri")
@@ -190,6 +211,8 @@ def test_an_exception_after_which_the_program_went_on_is_not_its_reason() -> Non
         ("sk-1 CUDA error: Out of memory: sk-1", "out of memory"),
         (f"sk-1: {MEMORY}", "CUDA out of memory (tried 20.00 GiB)"),
         (f"SecretKeyOf{MEMORY}", "out of memory"),
+        (MEMORY.replace("20.00", "1" * 13), "out of memory"),
+        (f"rank {'1' * 7}: ValueError: x", "exit code 1"),
         ("", "exit code 1"),
     ],
 )  # fmt: skip
@@ -197,6 +220,15 @@ def test_nothing_that_a_program_printed_is_passed_on_but_the_class_of_its_except
     reason: str, told: str
 ) -> None:
     assert in_few_words(FAILED, reason, printed=False) == told
+
+
+def test_of_a_run_that_could_not_be_started_the_launchers_words_are_not_passed_on() -> None:
+    never = Status(State.FAILED, "could not be started: secret=abc", None)
+    assert in_few_words(never, "", printed=False) == "could not be started"
+
+
+def test_an_absurd_exit_code_in_a_summary_is_none() -> None:
+    assert cause_in(["no labels", *ranks((0, -int("9" * 4000)))]) == "no labels"
 
 
 def test_a_signal_and_the_want_of_memory_are_passed_on() -> None:

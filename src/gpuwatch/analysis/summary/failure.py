@@ -44,23 +44,25 @@ def _around(name: str, command: list[str]) -> tuple[list[str], list[str]]:
 
 
 _OUT_OF_MEMORY = re.compile(
-    r"(\b\w{2,5} out of memory)\. Tried to allocate ([\d.]+ ?[KMGTP]?i?B)\b", re.IGNORECASE
+    r"(\b\w{2,5} out of memory)\. Tried to allocate ([\d.]{1,12} ?[KMGTP]?i?B)\b", re.IGNORECASE
 )
-"""As torch says it, for CUDA, HIP and XPU."""
+"""As torch says it, for CUDA, HIP and XPU. Digits are few here and below: others may print them."""
 _CLASS_PATH = re.compile(r"^(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*:)")
 _CLASS = re.compile(r"^[A-Z]\w*: ")
 _NEXT_SENTENCE = re.compile(r"\.\s+(?=[A-Z])")
 _OF_RANK = re.compile(r"((?:\[\w+\]: ?)*)(.*)")
 _BY_TORCHRUN = re.compile(r"\[?[EW]?\d[\d-]* .*\btorch[./]distributed[./]")
 """Begin of what torchrun logs itself, with the date or a letter and the day."""
-_RANK = re.compile(r"(?:rank \d+: )?")
+_RANK = re.compile(r"(?:rank \d{1,6}: )?")
 _LOST_A_RANK = re.compile(
     r"gloo/transport|by peer|Broken pipe|remote process|ncclRemoteError|DistNetworkError"
 )
 """What an error says where the process at the other end died."""
-_ENDED = re.compile(r"\brank +: (\d+).*\n.*\bexitcode +: (?!-15)(-?\d+)")
+_ENDED = re.compile(r"\brank +: (\d{1,6})\b.*\n.*\bexitcode +: (?!-15)(-?\d{1,6})\b")
 """In torchrun's summary a rank that torchrun did not end itself; the first that failed is last."""
 _TRACEBACK, _OF_TORCHRUN = "Traceback (most recent call last):", "ChildFailedError"
+_RULES = 2
+"""Rules of torchrun's summary: below the exception, and at its end."""
 _IGNORED = "Exception ignored"
 _RAISED = re.compile(
     r"(?:[A-Za-z_][\w.]*\.\w+|\w*(?:Error|Exception|Interrupt|Exit|Warning)|[A-Z]+[a-z]\w*[A-Z]\w*)"
@@ -110,7 +112,7 @@ def cause_in(lines: Sequence[str], times: Sequence[int] = ()) -> str:
     ``times``: those of the lines in nanoseconds, if they are known.
     """
     unfinished, ignored = set[str](), set[str]()
-    raised, after, last, began = list[tuple[str, str]](), list[str](), "", 0
+    raised, after, last, began, rules = list[tuple[str, str]](), list[str](), "", 0, 0
     late = False  # a message of several lines cannot be told from a few others printed at once
     for line, time in zip(lines, times or [0] * len(lines), strict=True):
         rank, text = _OF_RANK.findall(line)[0]
@@ -125,33 +127,35 @@ def cause_in(lines: Sequence[str], times: Sequence[int] = ()) -> str:
         elif rank in unfinished and _RAISED.match(text):
             unfinished.remove(rank)
             raised.append((rank, text.rstrip(":")))
-            after, late, began = [], False, time
+            after, late, began, rules = [], False, time, 0
         elif _BY_TORCHRUN.match(text) or (indented and rank in unfinished):
             continue
-        elif raised and _OF_TORCHRUN in raised[-1][1]:
-            continue  # its summary
-        elif re.search(r"\w", text):
+        elif raised and _OF_TORCHRUN in raised[-1][1] and rules < _RULES:
+            rules += text.startswith("====")  # its summary
+        elif re.search(r"\w", text) and not (raised and _OF_AN_END.match(text)):
             last = line.strip()
-            if not raised or rank != raised[-1][0] or _OF_AN_END.match(text):
+            if not raised or rank != raised[-1][0]:
                 continue
             if not indented:
                 after.append(last)
-                late = late or time - began > _AT_ONCE_NS
+                late = late or rules == _RULES or time - began > _AT_ONCE_NS
             elif not late:  # ordinary lines seldom are
                 after.clear()
-    own = [each for each in raised if _OF_TORCHRUN not in each[1]]
-    if len(own) < len(raised):
-        return _of_ranks(own, lines, last)
-    if not own or own[-1][0] in unfinished:
+    if not raised or raised[-1][0] in unfinished:
         return last
-    return after[-1] if late or len(after) > _MESSAGE_LINES else own[-1][1]
+    if late or len(after) > _MESSAGE_LINES:
+        return after[-1]
+    own = [each for each in raised if _OF_TORCHRUN not in each[1]]
+    rank, cause = raised[-1]
+    of_ranks = _OF_TORCHRUN in cause or (rank and own != raised)
+    return _of_ranks(own, lines, last) if of_ranks else cause
 
 
 def _of_ranks(raised: Sequence[tuple[str, str]], lines: Sequence[str], last: str) -> str:
     """Of a run of torchrun, whose summary is in ``lines``, the exception of the first rank that
     ``raised`` one, else the ``last`` line. Where all only lost another: how that one died."""
     own = [each for each in raised if not _LOST_A_RANK.search(each[1])]
-    if not own:
+    if not own and all("[rank" in rank for rank, _ in raised):  # else the dead one may be of them
         losers = "".join(rank for rank, _ in raised)
         ended = _ENDED.findall("\n".join(lines))
         died = [(rank, int(code)) for rank, code in ended if f"[rank{rank}]" not in losers]
@@ -195,7 +199,7 @@ def in_few_words(
         words = _SIGNALS.get(name, "ended")
         return f"{'out of memory, ' if out_of_memory else ''}{words} ({name})"
     if status.exit_code is None:
-        return first_sentence(status.text)
+        return first_sentence(status.text if printed else status.text.partition(": ")[0])
     cause = first_sentence(_CLASS_PATH.sub("", reason.removeprefix(rank).strip()))
     if "out of memory" in cause.lower():
         return _CLASS.sub("", cause) if printed else "out of memory"
