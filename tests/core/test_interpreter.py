@@ -28,6 +28,11 @@ from gpuwatch.core.interpreter import script
         ("torchrun --nproc-per-node 2 train settings.py", None),
         ("torchrun train settings.py", None),
         ("torchrun --nproc-per-node=2 train settings.py", None),
+        ("torchrun --rdzv_endpoint h:1 --nnodes 2 --max-restarts 1 train.py", "train.py"),
+        ("torchrun --standalone run_it --out gen.py", None),
+        ("torchrun -m=a b.py", None),
+        ("accelerate launch --multi_gpu ./train --config new.py", None),
+        ("accelerate launch --num_processes 2 --config_file a.yaml train.py", "train.py"),
         ("python-config train.py", None),
     ],
 )

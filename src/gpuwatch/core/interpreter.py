@@ -14,6 +14,11 @@ _NO_FILE = re.compile(r"-(-|$|[A-VYZa-z]*[cm])")
 _LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
 _OF_LAUNCHERS = ("-m", "--module", "--no-python", "--no_python")
 """Options of launchers with which they start no file of Python."""
+_TAKES_VALUE = re.compile(
+    r"--(?:(?:nproc|node|num|rdzv|master|machine|main|max|log)[-_][^=]+"
+    r"|nnodes|role|mixed_precision|config_file|gpu_ids)"
+)
+"""Options of launchers whose value surely is the next word."""
 
 
 def takes_interpreter(workload: Workload) -> bool:
@@ -57,14 +62,10 @@ def script(command: Sequence[str]) -> str | None:
 
 
 def _launched(words: Sequence[str]) -> str | None:
-    """The first Python file; ``None`` where another program may come before it."""
+    """The first word that is no option or value, if it is a Python file."""
     for before, word in zip(("", *words), words, strict=False):
-        if word in _OF_LAUNCHERS:
+        if word.partition("=")[0] in _OF_LAUNCHERS:
             return None
-        if word.startswith("-"):
-            continue
-        if word.endswith(".py"):
-            return word
-        if not before.startswith("-") or "=" in before:
-            return None
+        if not word.startswith("-") and not _TAKES_VALUE.fullmatch(before):
+            return word if word.endswith(".py") else None
     return None
