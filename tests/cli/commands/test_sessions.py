@@ -413,6 +413,20 @@ def test_a_study_that_goes_on_has_no_verdict_yet(said, tmp_path: Path) -> None:
     assert line.rstrip().endswith("running on ssh=gpu1")
     (study,) = json.loads("\n".join(said(folder, "--format", "json")))["studies"]
     assert [each["short"] for each in study["says"]] == ["3 of 4 runs, no verdict yet"]
+    file = folder / "summary.json"
+    summary = json.loads(file.read_text())
+    (question,) = summary["questions"]
+    (contrast,) = question["contrasts"]
+    slower = {
+        **contrast,
+        "sentence": "slower",
+        "verdict": {**contrast["verdict"], "kind": "slower"},
+    }
+    question["contrasts"] = [slower, contrast]
+    file.write_text(json.dumps(summary))
+    (study,) = json.loads("\n".join(said(folder, "--format", "json")))["studies"]
+    assert [each["kind"] for each in study["says"]] == ["slower", "described"]
+    assert [each["text"] for each in study["says"]] == ["slower", contrast["sentence"]]
     (folder / "placement.json").unlink()
     assert said(folder)[1].rstrip().endswith("NO VERDICT bare#2")
 

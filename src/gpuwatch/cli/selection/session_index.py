@@ -80,9 +80,10 @@ def _study(
     to_come = (facts["runs"] or 0) - len(rows)
     going_on = is_held(folder) if placement is None else placement.going_on
     going_on = to_come > 0 and going_on
-    if going_on and any(each["kind"] == "described" for each in sayings):
+    verdicts = {each["kind"] for each in sayings} - {"sweeps", "noise"}
+    if going_on and verdicts == {"described"}:
         over = f"{sum(row.status in _OVER for row in rows)} of {facts['runs']} runs"
-        first = {**sayings[0], "kind": "described", "short": f"{over}, no verdict yet"}
+        first = {**sayings[0], "short": f"{over}, no verdict yet"}
         sayings = [first, *(each for each in sayings if each["kind"] != "described")]
     environments = facts["environments"] or dict.fromkeys(row.environment for row in rows[::-1])
     return ListedStudy(
