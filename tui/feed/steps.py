@@ -554,7 +554,7 @@ class Steps:
             step_seconds=pace,
             mean_seconds=mean,
             arrival_seconds=None
-            if self._writers or durations
+            if self._writers or durations or self.told
             else mean_by_arrival(self.timed_lines()),
             step_count=len(durations),
             newest=newest,

@@ -175,7 +175,25 @@ def test_a_mean_by_arrival_needs_ten_of_them_and_is_of_the_steps_between(tmp_pat
     assert mean_by_arrival(rows(40, held_back=20)) is None
     late = [*rows(9), replace(rows(10)[-1], t=13 * SECOND, evaluation=3.0)]
     assert mean_by_arrival(late) == 0.2
-    assert summary(tmp_path, RANKS[::2]).steps.arrival_seconds is None
+
+
+@pytest.mark.parametrize(
+    ("more", "ends", "there"),
+    [
+        ({}, "told", False),
+        ({}, "arrived", True),
+        ({"seconds": [0.1] * 5}, "arrived", False),
+        ({"seconds": [0.1] * 5, "partial": "all"}, "arrived", False),
+    ],
+)
+def test_a_mean_by_arrival_is_there_only_where_lines_tell_no_time(
+    tmp_path: Path, more: dict[str, Any], ends: str, there: bool
+) -> None:
+    steps = [line(5 * n, count=5, end=n * 0.5, **more) for n in range(1, 21)]
+    for each in steps:
+        each["partial"] = [each["step"] - n for n in range(5)] if "partial" in more else []
+    found = summary(tmp_path, steps, extra={"step_ends": ends})
+    assert (found.steps.arrival_seconds is not None) is there
 
 
 def test_why_progress_lines_tell_no_time_is_told_in_place_of_what_to_print(tmp_path: Path) -> None:

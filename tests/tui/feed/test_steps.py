@@ -116,6 +116,18 @@ def test_of_lines_that_tell_no_time_progress_is_shown_and_no_rate(tmp_path: Path
     assert [alert.text for alert in found.alerts if alert.kind == "steps"] == [UNTIMED]
 
 
+def test_lines_of_several_steps_that_tell_their_ends_have_no_mean_by_arrival(
+    tmp_path: Path,
+) -> None:
+    steps = told(1)
+    for line in steps:
+        line |= {"step": 5 * line["step"], "count": 5, "seconds": None}
+    for ends, there in (("told", False), ("arrived", True)):
+        extra = {"step_ends": ends}
+        work = snapshot_of(sessions.record(tmp_path / ends, steps=steps, extra=extra)).work
+        assert work is not None and (work.arrival_seconds is not None) is there
+
+
 def test_a_mean_by_arrival_is_told_with_what_it_is_by(tmp_path: Path) -> None:
     found = snapshot(tmp_path / "a.gpuwatch", lines(1))
     assert found.work is not None

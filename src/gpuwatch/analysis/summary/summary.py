@@ -408,7 +408,9 @@ def steps_of(
         partial_count=len(partial) + sum(row.partial for row in buckets) if rows else None,
         median_seconds=median,
         mean_seconds=mean,
-        arrival_seconds=None if known else mean_by_arrival(timed),
+        arrival_seconds=mean_by_arrival(timed)
+        if reason in (UNTIMED, TOGETHER) and not told
+        else None,
         p95_seconds=p95,
         min_seconds=shortest,
         max_seconds=longest,
