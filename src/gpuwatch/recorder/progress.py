@@ -33,8 +33,8 @@ class Progress:
     phases: Mapping[str, float] = field(default_factory=dict)
     """Seconds of this one step by phase; they add up to ``seconds``."""
     before: int = 0
-    """Steps of ``step`` that are of earlier epochs. Those of the first line are left out: a program
-    counts epochs from 0 or 1, or goes on with a later one."""
+    """Steps of ``step`` that are of earlier epochs. Those of the first line are left out, and of a
+    line with fewer: a program counts epochs from 0 or 1, or goes on with a later one."""
 
 
 @dataclass(frozen=True)

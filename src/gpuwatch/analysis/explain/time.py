@@ -14,6 +14,7 @@ from gpuwatch.analysis.explain.sides import (
     Split,
     Value,
     plausible,
+    signed,
     step_seconds,
 )
 from gpuwatch.analysis.hardware.kernels import times_of
@@ -245,7 +246,7 @@ def _by_phases(sides: Sides) -> list[Weighed]:
     )
     changed = [part for part in split.parts if part.points.changed]
     if changed and split.known and _too_much(split, sides.margin):
-        return list(_of_the_mean(sides, split))
+        return [_of_the_mean(sides, split)]
     evidence = [
         _evidence(
             "copies" if part.name == _COPY else "phases",
@@ -275,18 +276,20 @@ def _too_much(split: Split, margin: float) -> bool:
     return beyond > max(abs(split.change) / 10, margin)
 
 
-def _of_the_mean(sides: Sides, judged: Split) -> Iterator[Weighed]:
+def _of_the_mean(sides: Sides, judged: Split) -> Weighed:
     """Evidence on the mean of all timed steps, slow ones too, which phases add up to, where they
-    are more than what is judged."""
+    are more than what is judged; that none accounts for it where they are more than that, too."""
     split = _phases(sides, lambda run: run.session.steps.mean_seconds)
     changed = [part for part in (split.parts if split else ()) if part.points.changed]
     if split is None or not changed or _too_much(split, sides.margin):
-        return
-    parts = sorted(changed, key=lambda part: -abs(part.points.estimate))
-    named = ", ".join(f"{_name(part)} {_added(part.seconds)}" for part in parts)
-    text = f"of {_added(split.seconds)} in the mean of all timed steps: {named}; the "
-    text += f"{'steady mean' if sides.by_total else 'typical step'} {_added(judged.seconds)}"
-    yield 0.0, Evidence("phases", text, None, Method.MEASURED, _PHASES_SOURCE)
+        together = signed(judged.change - judged.remainder.estimate)
+        text = f"no phase accounts for the {signed(judged.change)} points: together {together}"
+    else:
+        parts = sorted(changed, key=lambda part: -abs(part.points.estimate))
+        named = ", ".join(f"{_name(part)} {_added(part.seconds)}" for part in parts)
+        text = f"of {_added(split.seconds)} in the mean of all timed steps: {named}; the "
+        text += f"{'steady mean' if sides.by_total else 'typical step'} {_added(judged.seconds)}"
+    return 0.0, Evidence("phases", text, None, Method.MEASURED, _PHASES_SOURCE)
 
 
 def _added(seconds: tuple[float, float]) -> str:
