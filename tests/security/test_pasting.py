@@ -147,7 +147,12 @@ FIXED = {
     "src/gpuwatch/cli/__init__.py": {"__version__"},
     "src/gpuwatch/cli/dispatch.py": {"name"},
     "src/gpuwatch/core/peaks.py": {"name or 'a GPU without a name'"},
-    "src/gpuwatch/report/doctor.py": {"chosen", "gpus", "report.gpuwatch", "clean(report.system, 60)"},
+    "src/gpuwatch/report/doctor.py": {
+        "chosen",
+        "gpus",
+        "report.gpuwatch",
+        "clean(report.system, 60)",
+    },
     "src/gpuwatch/report/document/origin.py": {"versions(result)"},
     "src/gpuwatch/core/text.py": {"what"},
     "tui/commands.py": {"platform.node() or 'HOST'"},

@@ -206,7 +206,7 @@ def test_a_measurement_that_breaks_off_is_told_with_its_last_word(
     ("arguments", "code", "says"),
     [
         (("--device", "cuda"), 3, "NVIDIA"),
-        (("--gpus", "0"), 3, "NVIDIA"),
+        (("--gpus", "0"), 3, "leave --gpus out"),
         (("--device", "cpu", "--gpus", "0"), 2, "contradict"),
         (("--device", "cuda", "--gpus", "none"), 2, "contradict"),
         (("--device", "cpu", "--python", "/no/such/python"), 3, "--python"),
