@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar
 
 from gpuwatch import __version__
@@ -33,7 +31,7 @@ from gpuwatch.telemetry.host.fingerprint import fingerprint_host, fingerprint_pr
 from gpuwatch.telemetry.host.job import fingerprint_job
 from gpuwatch.telemetry.nvml.errors import NO_LIBRARY
 from gpuwatch.telemetry.nvml.source import NvmlSource, Unavailable, open_nvml
-from gpuwatch.telemetry.nvml.start import ANSWER_S, gpu_uuids
+from gpuwatch.telemetry.nvml.start import ANSWER_S, gpu_uuids, on_thread
 from gpuwatch.telemetry.process.job import JobSource
 from gpuwatch.telemetry.process.tree import innermost
 from gpuwatch.telemetry.process.workload import WorkloadSource
@@ -303,15 +301,7 @@ class Opening:
     """Sources while they open, on a thread of their own."""
 
     def __init__(self, open_: Callable[[], Sources]) -> None:
-        self._opened: Future[Sources] = Future()
-
-        def run() -> None:
-            try:
-                self._opened.set_result(open_())
-            except BaseException as error:
-                self._opened.set_exception(error)
-
-        threading.Thread(target=run, name="gpuwatch-open", daemon=True).start()
+        self._opened = on_thread("gpuwatch-open", open_)
 
     def result(self) -> Sources:
         """The sources, once they are open; raises what opening them raised."""

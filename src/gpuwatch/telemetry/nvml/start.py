@@ -14,6 +14,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent import futures
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -198,20 +199,21 @@ def gpu_uuids(
 
 def within(seconds: float, function: Callable[[], _Result]) -> _Result:
     """Call on another thread. Raises ``TimeoutError`` after ``seconds``, or the call's error."""
-    results: list[_Result] = []
-    errors: list[BaseException] = []
+    try:
+        return on_thread("gpuwatch-nvml-call", function).result(seconds)
+    except futures.TimeoutError:  # before Python 3.11 one of its own
+        raise TimeoutError from None
+
+
+def on_thread(name: str, function: Callable[[], _Result]) -> futures.Future[_Result]:
+    """Call on a thread of its own, which no end of the process waits for: a driver may hang."""
+    called: futures.Future[_Result] = futures.Future()
 
     def run() -> None:
         try:
-            results.append(function())
+            called.set_result(function())
         except BaseException as error:
-            errors.append(error)
+            called.set_exception(error)
 
-    thread = threading.Thread(target=run, name="gpuwatch-nvml-call", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if errors:
-        raise errors[0]
-    if not results:
-        raise TimeoutError
-    return results[0]
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return called
