@@ -14,7 +14,9 @@ from gpuwatch.telemetry.nvml.fields import GpuProcess
 from gpuwatch.telemetry.nvml.processes import SOURCE, ProcessShares
 from gpuwatch.telemetry.process.tree import ProcessRow, ProcessTree
 
-GpuProcesses = Callable[[], Mapping[str, Sequence[GpuProcess] | None]]
+Listed = Mapping[str, Sequence[GpuProcess] | None]
+"""The processes on each GPU by device id; ``None`` if they are not known."""
+GpuProcesses = Callable[[], Listed]
 """The processes on each GPU by device id, as returned by :meth:`NvmlSource.processes`."""
 
 GpuShares = Callable[[], Mapping[str, ProcessShares]]
@@ -162,7 +164,7 @@ class WorkloadSource:
             self._changes.append(Change(self._now[place]))
 
 
-def _on(pids: Set[int], listed: Mapping[str, Sequence[GpuProcess] | None]) -> set[str]:
+def _on(pids: Set[int], listed: Listed) -> set[str]:
     """The devices with one of these processes."""
     return {
         device
@@ -172,9 +174,7 @@ def _on(pids: Set[int], listed: Mapping[str, Sequence[GpuProcess] | None]) -> se
     }
 
 
-def _not_told(
-    listed: Mapping[str, Sequence[GpuProcess] | None], never_listed: Set[str]
-) -> str | None:
+def _not_told(listed: Listed, never_listed: Set[str]) -> str | None:
     """Why the lists do not say what the workload uses. ``never_listed``: GPUs that it says it uses,
     and on which NVML never listed it."""
     for device, processes in listed.items():
@@ -185,9 +185,7 @@ def _not_told(
     return None
 
 
-def _device_memory(
-    pids: Set[int], listed: Mapping[str, Sequence[GpuProcess] | None]
-) -> tuple[int | None, str | None]:
+def _device_memory(pids: Set[int], listed: Listed) -> tuple[int | None, str | None]:
     """Bytes, or the reason. A process listed for both compute and graphics counts once per GPU."""
     total = 0
     for device, processes in listed.items():
@@ -204,7 +202,7 @@ def _device_memory(
 
 def _gpu_time(
     pids: Set[int],
-    listed: Mapping[str, Sequence[GpuProcess] | None],
+    listed: Listed,
     by_device: Mapping[str, ProcessShares],
     not_told: str | None,
 ) -> tuple[float | None, str | None]:
