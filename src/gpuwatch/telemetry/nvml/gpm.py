@@ -115,7 +115,7 @@ class GpmSamples:
         self.aimed = False
         self._first = None
         while self._samples:
-            with suppress(self._nvml.NVMLError):
+            with suppress(self._nvml.NVMLError, GpuLost):
                 self._call("nvmlGpmSampleFree", self._samples.pop())
 
     def _has_nvlink(self) -> bool:

@@ -363,8 +363,6 @@ class Gpu:
                 values = self._call(way.source, way.read, self._nvml, self.handle)
             except self._nvml.NVMLError as error:
                 code: int = error.value
-                if code in LOST:
-                    raise GpuLost(code) from error
                 if another and (way.gives_way or (code in PERMANENT and not probe.worked)):
                     probe.way += 1
                     continue
@@ -413,9 +411,14 @@ class Gpu:
                 self._journal.changes.append(Change(channel))
 
     def _call(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Make a call; the other threads see which one hangs and since when."""
+        """Make a call; the other threads see which one hangs and since when. Raises ``GpuLost`` for
+        an error of the whole GPU."""
         self.calling = (name.removeprefix("NVML "), time.monotonic())
         try:
             return function(*arguments)
+        except self._nvml.NVMLError as error:
+            if error.value in LOST:
+                raise GpuLost(error.value) from error
+            raise
         finally:
             self.calling = None

@@ -6,11 +6,12 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import checked
-from gpuwatch.telemetry.nvml.errors import LOST, NOT_FOUND, PERMANENT, GpuLost, describe
+from gpuwatch.telemetry.nvml.errors import NOT_FOUND, PERMANENT, describe
 from gpuwatch.telemetry.nvml.fields import FRESH_S, GpuProcess
 
 DOUBTS = 3
@@ -185,8 +186,6 @@ class ProcessLists:
         try:
             computing = self._list("Compute", handle)
         except self._nvml.NVMLError as error:
-            if error.value in LOST:
-                raise GpuLost(error.value) from error
             if error.value != NOT_FOUND:
                 self._refused = error.value in PERMANENT
                 self.untold = describe(error.value).reason
@@ -194,11 +193,8 @@ class ProcessLists:
         now = time.monotonic()
         if self._drawing_due <= now:
             self._drawing, self._drawing_due = [], now + DRAWING_S - 0.5
-            try:
+            with suppress(self._nvml.NVMLError):
                 self._drawing = self._list("Graphics", handle)
-            except self._nvml.NVMLError as error:
-                if error.value in LOST:
-                    raise GpuLost(error.value) from error
         self._listed = (time.monotonic(), (*computing, *self._drawing))
         if computing or self._drawing:
             self.doubts = 0
@@ -216,12 +212,8 @@ class ProcessLists:
         if now < self._shares_due:
             return
         self._shares_due = now + self._shares_s - 0.5
-        try:
+        with suppress(self._nvml.NVMLError):
             self._call(FUNCTION, self._utilization.read, self._nvml, handle)
-        except self._nvml.NVMLError as error:
-            if error.value in LOST:
-                raise GpuLost(error.value) from error
-        else:
             self._utilization_at = time.monotonic()
 
     def _list(self, kind: str, handle: Any) -> list[GpuProcess]:
