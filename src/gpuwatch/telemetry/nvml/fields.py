@@ -6,7 +6,7 @@ Every function here takes the :class:`Binding` and a device handle, and raises `
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -188,13 +188,14 @@ READINGS = (
 )
 
 
-def energy_rarely(readings: Sequence[Reading]) -> tuple[Reading, ...]:
-    """``readings`` with the energy counter, whose call takes milliseconds of processor time, read
-    every ten seconds."""
-    return tuple(
-        replace(reading, every_s=10.0) if reading.metrics == ("hw.gpu.energy",) else reading
-        for reading in readings
-    )
+ENERGY_RARELY_S = 10.0
+"""Seconds between two reads of the energy counter, whose call takes milliseconds of processor time,
+where that is to be spared."""
+
+
+def changed(readings: Iterable[Reading], metric: str, **fields: Any) -> tuple[Reading, ...]:
+    """``readings``, with other ``fields`` of the one of ``metric``."""
+    return tuple(replace(r, **fields) if r.metrics == (metric,) else r for r in readings)
 
 
 def _cuda_version(nvml: Any, handle: Any) -> Fact:

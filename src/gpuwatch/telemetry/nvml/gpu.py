@@ -23,7 +23,7 @@ from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value, same
 from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU, is_mig
 from gpuwatch.telemetry.nvml.driver_samples import power_over
 from gpuwatch.telemetry.nvml.errors import LOST, PERMANENT, GpuLost, describe
-from gpuwatch.telemetry.nvml.fields import FRESH_S, READINGS, Reading, energy_rarely
+from gpuwatch.telemetry.nvml.fields import ENERGY_RARELY_S, FRESH_S, READINGS, Reading, changed
 from gpuwatch.telemetry.nvml.gpm import Gpm
 from gpuwatch.telemetry.nvml.gpm_metrics import METRICS, PCIE, source_of
 from gpuwatch.telemetry.nvml.health import HEALTH
@@ -33,7 +33,7 @@ from gpuwatch.telemetry.nvml.processes import (
     ProcessLists,
     ProcessShares,
 )
-from gpuwatch.telemetry.nvml.unified import LINK, NO_LINK, is_unified, with_host_memory
+from gpuwatch.telemetry.nvml.unified import HOST_MEMORY, LINK, NO_LINK, is_unified
 
 RETRY_S = 1.0
 """Delay before a failed call is retried, in seconds."""
@@ -118,11 +118,11 @@ class Gpu:
         self._contradicted = False
         readings = power_over(interval_s, (*READINGS, *HEALTH))
         if sparing:
-            readings = energy_rarely(readings)
+            readings = changed(readings, "hw.gpu.energy", every_s=ENERGY_RARELY_S)
         self._never: dict[str, str] = {}
         """Why metrics are unavailable on this device, whatever NVML answers."""
         if is_unified(device.attributes):
-            readings = with_host_memory(readings)
+            readings = changed(readings, "hw.gpu.memory.usage", ways=(HOST_MEMORY,))
             self._never = dict.fromkeys(LINK, NO_LINK)
         if is_mig(device):
             whole = [name for each in readings if not each.of_a_part for name in each.metrics]

@@ -3,15 +3,14 @@ leads to them, whatever NVML says."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from gpuwatch.core.metrics import CATALOGUE
 from gpuwatch.core.peak_tables import UNIFIED
 from gpuwatch.telemetry.nvml.errors import NOT_FOUND
-from gpuwatch.telemetry.nvml.fields import Fact, Numbers, NvmlCall, Reading
+from gpuwatch.telemetry.nvml.fields import Fact, Numbers, NvmlCall
 
 MEMINFO = Path("/proc/meminfo")
 NO_LINK = "this GPU shares the host's memory: no PCIe link leads to it"
@@ -22,14 +21,6 @@ LINK = tuple(name for name in CATALOGUE if name.startswith("hw.gpu.pcie."))
 def is_unified(attributes: Mapping[str, Any]) -> bool:
     """Whether a GPU with these attributes shares the host's memory."""
     return str(attributes.get("compute.capability")) in UNIFIED
-
-
-def with_host_memory(readings: Sequence[Reading]) -> tuple[Reading, ...]:
-    """``readings`` of a GPU that shares the host's memory."""
-    return tuple(
-        replace(reading, ways=(_HOST,)) if reading.metrics == ("hw.gpu.memory.usage",) else reading
-        for reading in readings
-    )
 
 
 def with_host_total(facts: Mapping[str, Fact]) -> dict[str, Fact]:
@@ -55,4 +46,6 @@ def _meminfo() -> dict[str, int]:
     return {name.rstrip(":"): int(kib) * 1024 for name, kib in pairs}
 
 
-_HOST = NvmlCall("/proc/meminfo MemTotal - MemAvailable (this GPU shares the host's memory)", _used)
+HOST_MEMORY = NvmlCall(
+    "/proc/meminfo MemTotal - MemAvailable (this GPU shares the host's memory)", _used
+)
