@@ -83,19 +83,21 @@ def identify(pid: int) -> ProcessId | None:
 @cache
 def boot_id() -> str:
     """The ID of the current boot; empty if the kernel has none."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
+    return read_text(Path("/proc/sys/kernel/random/boot_id")) or ""
 
 
 @cache
 def machine_id() -> str:
     """Tells apart machines of the same name, see machine-id(5); empty if missing."""
+    return read_text(Path("/etc/machine-id")) or ""
+
+
+def read_text(path: Path) -> str | None:
+    """A small file's text, stripped; ``None`` if it cannot be read."""
     try:
-        return Path("/etc/machine-id").read_text().strip()
+        return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
-        return ""
+        return None
 
 
 def is_this_machine(host: str, machine: str) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.processes import read_text
 from gpuwatch.recorder.processes.gpu_holders import GpuHolder, GpuHolders, GpuUsage, Key, held
 from gpuwatch.session.rows import MPS_SERVER
 from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
@@ -84,18 +85,11 @@ class RunProcesses:
         self._above = frozenset(pid for pid in parents if self._is_shim(pid))
 
     def _is_shim(self, pid: int) -> bool:
-        try:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        except OSError:
-            return False
-        return any(word.endswith(b"/shim.py") for word in words[:8])
+        words = (read_text(Path(f"/proc/{pid}/cmdline")) or "").split("\0")
+        return any(word.endswith("/shim.py") for word in words[:8])
 
     def _place(self, pid: int | str) -> str | None:
-        try:
-            text = Path(f"/proc/{pid}/cgroup").read_text("utf-8", "replace")
-        except OSError:
-            return None
-        return place_of(text)
+        return place_of(read_text(Path(f"/proc/{pid}/cgroup")) or "")
 
 
 LISTS_SECONDS = 0.5

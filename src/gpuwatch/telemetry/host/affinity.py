@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gpuwatch.telemetry.host.cpu import read_text
+from gpuwatch.core.processes import read_text
 
 _HERE = Path("/")
 

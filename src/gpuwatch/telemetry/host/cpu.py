@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
+from gpuwatch.core.processes import read_text
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.host.cgroup import limits
 
@@ -290,11 +291,3 @@ def _highest_frequency(root: Path) -> float | None:
     policies = (root / "sys/devices/system/cpu/cpufreq").glob("policy[0-9]*/scaling_max_freq")
     highest = [int(text) * 1e3 for path in policies if (text := read_text(path))]
     return sum(highest) / len(highest) if highest else None
-
-
-def read_text(path: Path) -> str | None:
-    """A small file's text, stripped; ``None`` if it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return None

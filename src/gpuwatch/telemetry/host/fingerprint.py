@@ -14,10 +14,11 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
+from gpuwatch.core.processes import read_text
 from gpuwatch.telemetry.base import Device
 from gpuwatch.telemetry.host import affinity
 from gpuwatch.telemetry.host.cgroup import limits
-from gpuwatch.telemetry.host.cpu import CpuSource, read_text
+from gpuwatch.telemetry.host.cpu import CpuSource
 from gpuwatch.telemetry.host.environment_variables import KEPT, LONGEST
 
 _NICE, _PRIORITY, _POLICY = 19, 40, 41

@@ -9,6 +9,7 @@ from typing import Any
 
 from gpuwatch.core.metrics import CATALOGUE
 from gpuwatch.core.peak_tables import UNIFIED
+from gpuwatch.core.processes import read_text
 from gpuwatch.telemetry.nvml.errors import NOT_FOUND
 from gpuwatch.telemetry.nvml.fields import Fact, Numbers, NvmlCall
 
@@ -38,10 +39,7 @@ def _used(nvml: Any, handle: Any) -> Numbers:
 
 def _meminfo() -> dict[str, int]:
     """The fields of ``/proc/meminfo`` in bytes; empty if it cannot be read."""
-    try:
-        lines = MEMINFO.read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return {}
+    lines = (read_text(MEMINFO) or "").splitlines()
     pairs = (line.split()[:2] for line in lines if line.endswith(" kB"))
     return {name.rstrip(":"): int(kib) * 1024 for name, kib in pairs}
 
