@@ -116,25 +116,22 @@ def pid_namespace() -> int | None:
 
 def start_time(pid: int) -> int | None:
     """Start in clock ticks since boot; ``None`` if the process is gone or a zombie."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
-            stat = file.read(4096)
-    except OSError:
-        return None
-    fields = stat[stat.rindex(b")") + 2 :].split()
-    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+    fields = _stat(pid)
+    return None if fields is None or fields[0] in (b"Z", b"X") else int(fields[19])
 
 
 def parents(proc: Path = Path("/proc")) -> dict[int, int]:
     """The parent PID of every process, from a scan of ``/proc``."""
-    by_pid: dict[int, int] = {}
-    for name in os.listdir(proc):
-        if not name.isdecimal():
-            continue
-        try:
-            with open(f"{proc}/{name}/stat", "rb", buffering=0) as file:
-                text = file.read(512)
-        except OSError:
-            continue
-        by_pid[int(name)] = int(text[text.rindex(b")") + 4 :].split(None, 1)[0])
-    return by_pid
+    stats = {name: _stat(name, proc) for name in os.listdir(proc) if name.isdecimal()}
+    return {int(name): int(fields[1]) for name, fields in stats.items() if fields is not None}
+
+
+def _stat(pid: int | str, proc: Path = Path("/proc")) -> list[bytes] | None:
+    """The fields of ``/proc/PID/stat`` behind the name, which may hold anything: the state, the
+    parent and so on; ``None`` if the process is gone."""
+    try:
+        with open(f"{proc}/{pid}/stat", "rb", buffering=0) as file:
+            stat = file.read(4096)
+    except OSError:
+        return None
+    return stat[stat.rindex(b")") + 2 :].split()
