@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
@@ -112,8 +111,6 @@ class StepLines:
         if timed != count:
             return None
         times = array("d", b"".join(seconds for _, _, _, seconds, _ in lines))
-        if sys.byteorder == "big":
-            times.byteswap()
         taken = sum(times)
         if not (min(times) > 0 and math.isfinite(taken)):
             return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -77,7 +76,4 @@ def floats(blob: object) -> tuple[float, ...] | None:
     """Decode a blob of little-endian doubles; ``None`` if it is missing or invalid."""
     if not isinstance(blob, bytes) or len(blob) % 8 or len(blob) > limits.OF_A_LINE:
         return None
-    values = array("d", blob)
-    if sys.byteorder == "big":
-        values.byteswap()
-    return tuple(values)
+    return tuple(array("d", blob))
