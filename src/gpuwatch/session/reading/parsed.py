@@ -153,24 +153,7 @@ def phases_of(text: JSON) -> tuple[dict[str, float], float, float | None]:
     return phases, evaluation, None if sampled is None else max(0.0, sampled)
 
 
-class Documents:
-    """Parses the JSON of one table, up to a total number of values."""
-
-    def __init__(self) -> None:
-        self._left = limits.CELLS
-        self.left_out = 0
-        """Number of documents left out."""
-
-    def read(self, text: JSON) -> JSON:
-        """Parse a JSON text; ``None`` if it is invalid or exceeds the limit."""
-        self._left -= _cells(text)
-        if self._left >= 0:
-            return json_of(text)
-        self.left_out += 1
-        return None
-
-
-def _cells(text: JSON) -> int:
+def cells(text: JSON) -> int:
     """Upper bound on the number of values in a JSON text."""
     return sum(map(text.count, ",[{")) if isinstance(text, str) else 0
 
@@ -191,7 +174,7 @@ def _natural(text: str) -> tuple[str, int]:
 
 def json_of(text: object) -> JSON:
     """Parse a JSON text; ``None`` if it is invalid or has too many values."""
-    if text is None or _cells(text) > limits.CELLS:
+    if text is None or cells(text) > limits.CELLS:
         return None
     try:
         return json.loads(str(text))

@@ -21,10 +21,11 @@ from gpuwatch.session.reading.bounded_connection import MOST_BYTES
 from gpuwatch.session.reading.log_lines import END, LONGEST, LogLine
 from gpuwatch.session.reading.open import OpenedSession, open_session
 from gpuwatch.session.reading.parsed import (
-    Documents,
     bytes_of,
+    cells,
     channels_of,
     devices_of,
+    json_of,
     rank_of,
     rank_step_of,
     step_of,
@@ -181,11 +182,18 @@ class SessionReader(Validated):
     @contextmanager
     def _documents(self, table: str) -> Iterator[Callable[[JSON], JSON]]:
         """Give a parser for the JSON of a table, limited in the total number of values."""
-        documents = Documents()
-        yield documents.read
-        if documents.left_out:
+        left, left_out = limits.CELLS, 0
+
+        def read(text: JSON) -> JSON:
+            nonlocal left, left_out
+            left -= cells(text)
+            left_out += left < 0
+            return json_of(text) if left >= 0 else None
+
+        yield read
+        if left_out:
             self.leave_out(
-                f"{documents.left_out:,} values of the table {table} are left out: its JSON holds "
+                f"{left_out:,} values of the table {table} are left out: its JSON holds "
                 f"more than {limits.CELLS:,} items"
             )
 
