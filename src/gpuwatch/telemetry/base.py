@@ -69,21 +69,16 @@ class Source(Protocol):
     @property
     def devices(self) -> tuple[Device, ...]:
         """The devices, fixed for the life of the source."""
-        ...
 
     @property
     def channels(self) -> tuple[Channel, ...]:
         """The channels at the start, in the order of :meth:`sample`."""
-        ...
 
     def sample(self) -> Sequence[Value]:
         """Read every channel once, in order; slow reads happen on a thread of the source."""
-        ...
 
     def drain(self) -> tuple[Sequence[Change], Sequence[Event]]:
         """Changes and events since the last call."""
-        ...
 
     def close(self) -> None:
         """Release threads and handles. Idempotent."""
-        ...
