@@ -7,7 +7,7 @@ import importlib
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,17 +31,8 @@ from .ways import check_compiler, memory_format, set_attention, set_precision
 if TYPE_CHECKING:
     from .profiling.traces import Traced
 
-_LEFT_OUT = {
-    "nproc": 1,
-    "size": None,
-    "mode": "train",
-    "memory_format": "contiguous",
-    "attention": "auto",
-    "compile": "none",
-    "checkpointing": False,
-    "accumulate": 1,
-}
-"""Parameters that are told only if they differ from these."""
+_LEFT_OUT = {field.name: field.default for field in fields(Settings)}
+"""Parameters that are told only if they differ from the defaults that settings have."""
 
 
 def run(
@@ -206,10 +197,8 @@ def _emit_run(
     settings: Settings, task: Task, batches: Batches, steps: Plan, device: torch.device
 ) -> None:
     data = task.data
-    parameters = {name: getattr(settings, name) for name in TRAINING_FLAGS}
-    for name, default in _LEFT_OUT.items():
-        if parameters[name] == default:
-            del parameters[name]
+    every = {name: getattr(settings, name) for name in TRAINING_FLAGS}
+    parameters = {name: value for name, value in every.items() if value != _LEFT_OUT[name]}
     parameters |= {
         "data": str(settings.data) if settings.data else None,
         "steps": steps.total,

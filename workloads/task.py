@@ -38,7 +38,7 @@ class Settings:
     image_size: int | None
     workers: int
     seed: int
-    nproc: int
+    nproc: int = 1
     size: str | None = None
     mode: str = "train"
     attention: str = "auto"
