@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from .traces import grouped
+
 MOST_KERNELS = 60
 LONGEST_NAME = 500
 
@@ -121,9 +123,7 @@ def parse(text: str) -> list[Launch]:
 
 def count(launches: Sequence[Launch]) -> Counted:
     """Sums over the launches; an unknown value in one launch makes the sum unknown."""
-    by_name: dict[str, list[Launch]] = {}
-    for launch in launches:
-        by_name.setdefault(launch.name, []).append(launch)
+    by_name = grouped((launch.name, launch) for launch in launches)
     kernels = [_kernel(name, alike) for name, alike in by_name.items()]
     kernels.sort(key=lambda kernel: (-(kernel.duration_ns or 0), kernel.name))
     notes = []

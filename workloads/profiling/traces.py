@@ -68,14 +68,19 @@ def read(path: Path) -> list[Event]:
     return [_event(entry) for entry in trace["traceEvents"] if entry.get("ph") == "X"]
 
 
-def tables(events: Iterable[Event]) -> list[Table]:
+def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
+    """The values of each key, both in the order in which they come."""
+    groups: dict[Any, list[Any]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
+def tables(events: Sequence[Event]) -> list[Table]:
     """All tables that have rows: kernels, calls, memory operations by time and size, operators."""
-    by_category: dict[str, list[Event]] = {}
-    for event in events:
-        by_category.setdefault(event.category, []).append(event)
 
     def in_categories(*categories: str) -> list[Event]:
-        return [event for category in categories for event in by_category.get(category, ())]
+        return [event for event in events if event.category in categories]
 
     copies = [
         event._replace(name=_operation(event.name))
@@ -109,11 +114,8 @@ def self_times(events: Iterable[Event]) -> dict[str, list[int]]:
 
     Excludes the operators that it called on the same thread.
     """
-    threads: dict[tuple[object, object], list[Event]] = {}
-    for event in events:
-        threads.setdefault(event.thread, []).append(event)
     times: dict[str, list[int]] = {}
-    for listed in threads.values():
+    for listed in grouped((event.thread, event) for event in events).values():
         open_calls: list[tuple[Event, list[int]]] = []
         for event in sorted(listed, key=lambda other: (other.start, -other.duration)):
             while (
@@ -147,10 +149,7 @@ def _close(times: dict[str, list[int]], event: Event, children: list[int]) -> No
 
 
 def _by_name(events: Iterable[Event]) -> dict[str, list[int]]:
-    times: dict[str, list[int]] = {}
-    for event in events:
-        times.setdefault(event.name, []).append(event.duration)
-    return times
+    return grouped((event.name, event.duration) for event in events)
 
 
 def _operation(name: str) -> str:
@@ -171,10 +170,7 @@ def _times(name: str, count: str, last: str, durations: Mapping[str, Sequence[in
 
 
 def _sizes(events: Iterable[Event]) -> Table:
-    sizes: dict[str, list[float]] = {}
-    for event in events:
-        if event.bytes is not None:
-            sizes.setdefault(event.name, []).append(event.bytes / 1e6)
+    sizes = grouped((each.name, each.bytes / 1e6) for each in events if each.bytes is not None)
     rows = [
         [_rounded(sum(bytes_)), len(bytes_), *_spread(bytes_), named]
         for named, bytes_ in sizes.items()
