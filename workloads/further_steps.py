@@ -24,7 +24,7 @@ def profile(
     stop.training = True
     try:
         result = profile_steps(
-            training.again,
+            batches.begin,
             training.unreported_step,
             device,
             DEFAULT_STEPS if steps is None else steps,

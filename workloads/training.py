@@ -100,10 +100,6 @@ class Training:
             torch.cuda.synchronize(self._device)
             _cudart().cudaProfilerStop()
 
-    def again(self) -> None:
-        """Restart the data at its first batch, for steps after the plan's."""
-        self._batches.begin()
-
     def unreported_step(self) -> None:
         """Take a step like the others that is neither timed nor reported."""
         self._work(self._batches.next(), lambda: None)

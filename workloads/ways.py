@@ -36,7 +36,8 @@ def way_of(task: Task, settings: Settings, device: torch.device, rank: Rank) -> 
     """
     if settings.mode == "train":
         return Train(task, settings, device, rank)
-    model = as_inferred(task.model, settings)
+    dtype = HALF.get(settings.dtype)
+    model = task.model.eval().requires_grad_(False).to(dtype)
     model = model.to(device).to(memory_format=FORMATS[settings.memory_format])
     if (generation := task.generation) is not None:
         # The prompts in one pass, then one token of every sequence at a time.
@@ -44,7 +45,7 @@ def way_of(task: Task, settings: Settings, device: torch.device, rank: Rank) -> 
             ("prefill", "decode"),
             lambda inputs, mark: generate(model, inputs[0], generation, mark),
         )
-    model, dtype = _compiled(model, settings), HALF.get(settings.dtype)
+    model = _compiled(model, settings)
 
     def forward(inputs: tuple[Tensor, ...], mark: Mark) -> None:
         task.predict(model, cast(inputs, dtype))
@@ -177,11 +178,6 @@ def generate_ends(model: Any, prompts: Tensor, generation: Generation, mark: Mar
         model(token, cache).argmax(-1)
         mark()
     return cache
-
-
-def as_inferred(model: nn.Module, settings: Settings) -> nn.Module:
-    """The model in evaluation mode, its weights in the data type of the run."""
-    return model.eval().requires_grad_(False).to(HALF.get(settings.dtype))
 
 
 def cast(tensors: tuple[Tensor, ...], dtype: torch.dtype | None) -> tuple[Tensor, ...]:
