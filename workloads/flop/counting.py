@@ -223,14 +223,3 @@ class InferenceCounter:
         """The work of the whole step, which has no backward pass."""
         method = _method(self._data_type, self._real)
         return _step_work(self.parts, BackwardCounter(), (), self._samples, method)
-
-
-def count_forward(model: nn.Module, *inputs: torch.Tensor) -> Work:
-    """Work of one forward pass in the model's current mode (train or eval), on shapes alone."""
-    phantom = _Phantom(None, real=False)
-    copied = copy_model(model, phantom.convert)
-    shapes = [phantom.convert(tensor) for tensor in inputs]
-    counter = OperatorCounter()
-    with phantom.running(), counter:
-        copied(*shapes)
-    return counter.work

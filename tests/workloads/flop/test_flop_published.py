@@ -16,7 +16,8 @@ from torch import nn
 from torch.nn import functional as F
 from torchvision.models import regnet
 
-from gpuwatch.workloads.flop.counting import count_forward, count_step
+from gpuwatch.workloads.flop.counting import count_step
+from tests.workloads.forward import count_forward
 
 pytestmark = pytest.mark.torch
 

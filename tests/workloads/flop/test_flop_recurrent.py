@@ -10,9 +10,9 @@ torch = pytest.importorskip("torch")
 
 from torch import nn
 
-from gpuwatch.workloads.flop.counting import count_forward
 from gpuwatch.workloads.flop.formulas import flop_of
 from gpuwatch.workloads.flop.operators import OperatorCounter
+from tests.workloads.forward import count_forward
 
 pytestmark = pytest.mark.torch
 

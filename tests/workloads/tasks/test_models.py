@@ -22,7 +22,7 @@ from gpuwatch.workloads import ways
 from gpuwatch.workloads.data.text import read_text, text_data
 from gpuwatch.workloads.failures import EnvironmentFailure, UsageFailure
 from gpuwatch.workloads.float8 import Float8Linear, available, with_float8
-from gpuwatch.workloads.flop.counting import InferenceCounter, count_forward, count_step
+from gpuwatch.workloads.flop.counting import InferenceCounter, count_step
 from gpuwatch.workloads.names import defaults, module_of
 from gpuwatch.workloads.ranks import Rank
 from gpuwatch.workloads.task import Data, Definition, Generation, Settings, Task
@@ -34,6 +34,7 @@ from gpuwatch.workloads.ways import (
     generate_ends,
     memory_format,
 )
+from tests.workloads.forward import count_forward
 
 pytestmark = pytest.mark.torch
 
