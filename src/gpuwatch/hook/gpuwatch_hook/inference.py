@@ -209,7 +209,7 @@ class Inference:
                 else:
                     call.counter.end_calls(call.forwards)
             if not self._open:
-                tracker._phases.inference_ends()
+                tracker._phases.between()
             if failed:
                 tracker._given.end_step()
             elif call.leads:

@@ -151,9 +151,6 @@ class Phases:
         self.forward = True
         self._enter(FORWARD)
 
-    def inference_ends(self) -> None:
-        self._enter(OTHER)
-
     def backward_begins(self) -> int:
         if self._mode_tells and self._model_evaluates():  # it is trained in this mode
             self._mode_tells = False
@@ -198,8 +195,9 @@ class Phases:
         """Steps ended that held no evaluation, which would have been seen."""
         self._evaluated_before = self._evaluated = False
 
-    def own_step(self) -> None:
-        """A step of the program's own begins or ends."""
+    def between(self) -> None:
+        """No phase that is known: a step of the program's own begins or ends, or calls for a result
+        are over."""
         self._enter(OTHER)
 
     def begin_own(self, name: str) -> tuple[int, bool]:

@@ -222,7 +222,7 @@ class Tracker:
             self.sees()
             return True
         except Exception as error:
-            self._fails(error)
+            leave(error)
             return False
 
     @_guarded
@@ -420,7 +420,7 @@ class Tracker:
                     if self._counting is not None:
                         self._begin_count(self._counting.begin(self._on_gpu))
         except Exception as error:
-            self._fails(error)
+            leave(error)
 
     @_guarded
     def epoch_ends(self, iterator: Any) -> None:
@@ -781,10 +781,6 @@ class Tracker:
         self._tell_cost()
         self._tell(event="end", steps=self._number)
 
-    def _fails(self, error: BaseException) -> None:
-        leave(error)
-        self.off = True
-
     def leave(self, error: BaseException) -> None:
         """The hook ends in this process; the program goes on."""
         self.off = True
@@ -813,7 +809,7 @@ class Tracker:
         if self.passing.on:
             self.sees()
         self._by_itself = self._in_own_step = True
-        self._phases.own_step()
+        self._phases.between()
 
     @_guarded
     def end_own_step(self, samples: int | None, tokens: int | None) -> None:
@@ -822,7 +818,7 @@ class Tracker:
             self._samples = samples
         if tokens is not None:
             self._tokens = tokens
-        self._phases.own_step()
+        self._phases.between()
         self.end_step(None if self._leader is None else self._leader(), False)
 
     @_guarded
