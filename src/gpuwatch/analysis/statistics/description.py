@@ -31,7 +31,7 @@ class Statistic:
 
 
 def describe(
-    values: Sequence[float | int | None] | np.ndarray,
+    values: Sequence[float | None] | np.ndarray,
     *,
     unit: str,
     method: Method,
@@ -40,28 +40,16 @@ def describe(
 ) -> Statistic:
     """Statistics of the known values; ``reason`` is kept only if there are none.
 
-    ``values``: shape (n,), in ``unit``; ``None`` in a sequence and NaN in an array are unknown.
-    Percentiles interpolate linearly between order statistics (numpy's default).
+    ``values``: shape (n,), in ``unit``; ``None`` and NaN are unknown. Percentiles interpolate
+    linearly between order statistics (numpy's default).
     """
-    if isinstance(values, np.ndarray):
-        unknown = np.isnan(values)
-        known = values[~unknown] if unknown.any() else values
-    else:
-        known = np.array([value for value in values if value is not None], dtype=float)
+    every = np.asarray(values, dtype=float)
+    known = every[~np.isnan(every)]
     if not known.size:
-        return Statistic(unit, Method.UNAVAILABLE, source, 0, None, None, None, None, reason)
-    p50, p95 = np.percentile(known, (50, 95))
-    return Statistic(
-        unit,
-        method,
-        source,
-        int(known.size),
-        float(known.mean()),
-        float(p50),
-        float(p95),
-        float(known.max()),
-        None,
-    )
+        return unavailable(unit, source, reason)
+    mean, most = float(known.mean()), float(known.max())
+    p50, p95 = np.percentile(known, (50, 95)).tolist()
+    return Statistic(unit, method, source, int(known.size), mean, p50, p95, most, None)
 
 
 def unavailable(unit: str, source: str, reason: str) -> Statistic:
