@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.comparison.comparison_row import with_ratios
-from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings
+from gpuwatch.analysis.comparison.side_by_side import Comparison, compare
 from gpuwatch.analysis.hardware.efficiency import Efficiency
 from gpuwatch.analysis.results import ComparisonRow
+from gpuwatch.analysis.summary.identity import headings
 from gpuwatch.analysis.summary.missing import missing
 from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.metrics import CATALOGUE, Method

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from gpuwatch.analysis.comparison.verdict import (
-    difference,
-    interval,
-    invalid,
-    outliers,
-    paired,
-    unpaired,
-)
+from gpuwatch.analysis.comparison.verdict import invalid, outliers, paired, unpaired
 from gpuwatch.analysis.results import Kind, Verdict
-from gpuwatch.analysis.statistics.intervals import holm_adjusted, holm_levels, mean_of, welch
+from gpuwatch.analysis.statistics.intervals import (
+    difference,
+    holm_adjusted,
+    holm_levels,
+    interval,
+    mean_of,
+    welch,
+)
 
 MARGIN = 0.01
 MIRRORED = {Kind.SLOWER: Kind.FASTER, Kind.FASTER: Kind.SLOWER}

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.comparison.verdict import interval
 from gpuwatch.analysis.explain.explain import explain
 from gpuwatch.analysis.hardware.kernels import OTHER, family
 from gpuwatch.analysis.hardware.profile import KERNELS
 from gpuwatch.analysis.results import Cell, Evidence, Explanation
+from gpuwatch.analysis.statistics.intervals import interval
 from gpuwatch.analysis.summary.summary import Summary, Timing, summarise
 from gpuwatch.cli import main
 from gpuwatch.core.metrics import Method

@@ -1,4 +1,4 @@
-"""Notes on one session, and on single runs."""
+"""Notes on one session."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from gpuwatch.analysis.hardware.profile import derived_times
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.session.reading.status import State
 
-ONE_RUN_EACH = "one run each: this describes the runs; it does not say which is faster"
 _NOT_WHOLE = frozenset({State.LOST, State.IN_PART})
 """States of a run whose session says too little to be compared."""
 

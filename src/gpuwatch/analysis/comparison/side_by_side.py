@@ -31,9 +31,7 @@ from gpuwatch.analysis.hardware.energy import COUNTER
 from gpuwatch.analysis.hardware.kernels import MOST, KernelRow, differing_kernels
 from gpuwatch.analysis.results import ComparisonRow, Difference, Question, Run
 from gpuwatch.analysis.statistics.description import Statistic
-from gpuwatch.analysis.summary.identity import baseline
-from gpuwatch.analysis.summary.identity import headings as headings
-from gpuwatch.analysis.summary.identity import used_gpus as used_gpus
+from gpuwatch.analysis.summary.identity import baseline, used_gpus
 from gpuwatch.analysis.summary.load import disturbances
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass

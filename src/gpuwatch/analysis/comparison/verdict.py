@@ -20,11 +20,9 @@ from gpuwatch.analysis.statistics.intervals import (
     FEWEST,
     LEAST,
     Mean,
-    difference,
     finite,
     holm_adjusted,
     holm_levels,
-    interval,
     lower_end,
     mean_of,
     relative,
@@ -169,8 +167,6 @@ def reasons_of(
     if more is None and not found.noisy:
         yield f"no reasonable number of blocks ({MOST} or fewer) would decide it"
 
-
-__all__ = ["FEWEST", "difference", "interval", "invalid", "outliers", "paired", "unpaired"]
 
 OUTLIER = 10.0
 """Scaled median absolute deviations from the median beyond which a value is an outlier."""

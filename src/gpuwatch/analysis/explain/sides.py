@@ -13,9 +13,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
-from gpuwatch.analysis.comparison.verdict import FEWEST, difference
 from gpuwatch.analysis.results import Cell, Run
-from gpuwatch.analysis.statistics.intervals import Interval, lower_end, middle
+from gpuwatch.analysis.statistics.intervals import FEWEST, Interval, difference, lower_end, middle
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean

@@ -6,7 +6,6 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from operator import attrgetter
 
-from gpuwatch.analysis.comparison.verdict import difference
 from gpuwatch.analysis.explain.sides import (
     LEAST_POINTS,
     Part,
@@ -19,7 +18,7 @@ from gpuwatch.analysis.explain.sides import (
 )
 from gpuwatch.analysis.hardware.kernels import times_of
 from gpuwatch.analysis.results import Cell, Evidence, Run, StartUp
-from gpuwatch.analysis.statistics.intervals import Interval, lower_end, middle
+from gpuwatch.analysis.statistics.intervals import Interval, difference, lower_end, middle
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.aggregate import total_of

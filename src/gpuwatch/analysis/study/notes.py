@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gpuwatch.analysis.comparison.notes import ONE_RUN_EACH as ONE_RUN_EACH
 from gpuwatch.analysis.comparison.notes import session_notes
 from gpuwatch.analysis.explain.explain import THROTTLING
 from gpuwatch.analysis.hardware.crosscheck import CLOCKS
@@ -19,6 +18,7 @@ from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.plan import WARM_UP, Plan
 
+ONE_RUN_EACH = "one run each: this describes the runs; it does not say which is faster"
 UNPAIRED = (
     "of several studies no runs are paired, not even those of one block: what drifts within a "
     "study makes its intervals wider; `{}` pairs them"

@@ -27,11 +27,12 @@ from gpuwatch.analysis.comparison.validity import (
     invalid_reasons,
     remarks,
 )
-from gpuwatch.analysis.comparison.verdict import FEWEST, interval, invalid, paired, unpaired
+from gpuwatch.analysis.comparison.verdict import invalid, paired, unpaired
 from gpuwatch.analysis.comparison.wording import Side, change_text, sentence
 from gpuwatch.analysis.explain.explain import explain
 from gpuwatch.analysis.results import Cell, Contrast, Explanation, Kind, Question, Run, Verdict
 from gpuwatch.analysis.samples import steady_state
+from gpuwatch.analysis.statistics.intervals import FEWEST, interval
 from gpuwatch.analysis.study.table import table_of
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.lazy_dataclass import dataclass

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 
 from gpuwatch.analysis.comparison.cells import lacks_too_much
-from gpuwatch.analysis.comparison.verdict import FEWEST, paired, unpaired
+from gpuwatch.analysis.comparison.verdict import paired, unpaired
 from gpuwatch.analysis.comparison.wording import change_text
 from gpuwatch.analysis.explain.sides import step_seconds
 from gpuwatch.analysis.results import Cell, Kind, Run, Sweep, SweepPoint, Verdict
-from gpuwatch.analysis.statistics.intervals import Interval, middle
+from gpuwatch.analysis.statistics.intervals import FEWEST, Interval, middle
 from gpuwatch.analysis.summary.training import NAMES, unit_of
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass

@@ -20,15 +20,19 @@ from gpuwatch.analysis.comparison.side_by_side import (
     PEAK_MEMORY,
     Comparison,
     compare,
-    headings,
     tells_more,
-    used_gpus,
 )
 from gpuwatch.analysis.hardware.kernels import most_time
 from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.results import ComparisonRow
 from gpuwatch.analysis.samples.step_lines import far_mean, other_phase
-from gpuwatch.analysis.summary.identity import device_names, session_title, sound
+from gpuwatch.analysis.summary.identity import (
+    device_names,
+    headings,
+    session_title,
+    sound,
+    used_gpus,
+)
 from gpuwatch.analysis.summary.load import partly_sampled, sampled
 from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.analysis.summary.requested import Requested

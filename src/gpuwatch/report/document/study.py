@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.cells import WHOLE_RUN
-from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, with_judged
+from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, with_judged
 from gpuwatch.analysis.results import Cell, Kind, Question, StudyResult
 from gpuwatch.analysis.samples.steady_state import ONLY
 from gpuwatch.analysis.study.letters import LegendEntry, in_letters, with_letters
@@ -20,7 +20,7 @@ from gpuwatch.analysis.study.notes import (
     run_names,
 )
 from gpuwatch.analysis.study.question import IS_BASELINE
-from gpuwatch.analysis.summary.identity import sound
+from gpuwatch.analysis.summary.identity import headings, sound
 from gpuwatch.analysis.summary.load import OTHERS
 from gpuwatch.analysis.summary.training import LOST
 from gpuwatch.core import units
