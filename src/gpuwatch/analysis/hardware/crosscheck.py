@@ -17,6 +17,7 @@ from gpuwatch.analysis.hardware.ceilings import PEAK, Ceiling, is_over, peaks_of
 from gpuwatch.analysis.hardware.pipes import TENSOR
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.core import units
+from gpuwatch.core.aggregate import average_of
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, number
@@ -57,17 +58,16 @@ def limit_of(gpus: Sequence[DeviceRow], data_type: str | None) -> Ceiling | None
         return None
     types = [computed_in(data_type, plain(gpu), gpu.name) for gpu in gpus]
     peaks_ = [peaks_of(gpu).get(name) for gpu, name in zip(gpus, types, strict=True)]
-    values = [peak.value for peak in peaks_ if peak is not None and peak.value]
-    if len(values) < len(gpus):
+    known = [(peak, peak.value) for peak in peaks_ if peak is not None and peak.value]
+    if len(known) < len(gpus):
         return None
-    first = peaks_[0]
     text = f"{types[0]} peak at maximum clock"
     if types[0] != data_type:
         text += f", as the GPU has no cores for {data_type}"
     if len(gpus) > 1:
         text += f", sum over {len(gpus)} GPUs"
-    source = "" if first is None else f"{first.basis}; {first.source}"
-    return Ceiling(types[0], sum(values), "FLOP/s", PEAK, text, source)
+    first, total = known[0][0], sum(value for _, value in known)
+    return Ceiling(types[0], total, "FLOP/s", PEAK, text, f"{first.basis}; {first.source}")
 
 
 RATE_SLACK, RATE_FAR = 1.15, 3.0
@@ -174,39 +174,32 @@ def clocks_of(gpus: Sequence[DeviceRow], means: Means) -> Clocks | None:
 
     For several GPUs: the largest share of time, and the mean clock of those held down.
     """
-    held, now, most = [], [], []
-    by_power, watts, limits = list[float](), list[float | None](), list[float | None]()
-    for gpu in gpus:
-        of_gpu = means.get(gpu.id, {})
-        power, heat = (of_gpu.get(metric, 0.0) for metric, _ in _CAUSES)
-        by_power.append(power if power >= heat else 0.0)
-        if (share := max(power, heat)) < HELD:
-            continue
-        held.append(share)
-        watts.append(of_gpu.get("hw.gpu.power"))
-        limits.append(number(gpu.attributes.get("power.limit")))
-        clock = of_gpu.get("hw.gpu.clock.sm")
+    shares = [_held(gpu, means) for gpu in gpus]
+    held = [gpu for gpu, of in zip(gpus, shares, strict=True) if max(of) >= HELD]
+    if not held:
+        return None
+    now, most = list[float](), list[float]()
+    for gpu in held:
+        clock = means[gpu.id].get("hw.gpu.clock.sm")
         maximum = number(gpu.attributes.get("clock.sm.max"))
         if clock and maximum and maximum > 0:
             now.append(clock)
             most.append(maximum)
-    if not held:
-        return None
-    all_held = len(now) == len(gpus)
     return Clocks(
-        max(held),
-        sum(now) / len(now) if now else None,
-        sum(most) / len(most) if most else None,
-        min(1.0, sum(now) / sum(most)) if all_held else None,
-        min(by_power),
-        _mean(watts),
-        _mean(limits),
+        max(map(max, shares)),
+        average_of(now),
+        average_of(most),
+        min(1.0, sum(now) / sum(most)) if len(now) == len(gpus) else None,
+        min(power if power >= heat else 0.0 for power, heat in shares),
+        average_of([means[gpu.id].get("hw.gpu.power") for gpu in held]),
+        average_of([number(gpu.attributes.get("power.limit")) for gpu in held]),
     )
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if len(known) == len(values) else None
+def _held(gpu: DeviceRow, means: Means) -> tuple[float, float]:
+    """Shares of the time in which power and temperature held its clocks down."""
+    power, heat = (means.get(gpu.id, {}).get(metric, 0.0) for metric, _ in _CAUSES)
+    return power, heat
 
 
 def held_down(gpus: Sequence[DeviceRow], means: Means) -> Finding | None:
@@ -214,16 +207,13 @@ def held_down(gpus: Sequence[DeviceRow], means: Means) -> Finding | None:
     clocks = clocks_of(gpus, means)
     if clocks is None:
         return None
-    causes = []
-    for metric, name in _CAUSES:
-        share = max((means.get(gpu.id, {}).get(metric, 0.0) for gpu in gpus), default=0.0)
-        if share > 0:
-            causes.append(f"by {name} {units.percent(min(1.0, share))} of the time")
-    affected = [
-        gpu.id
-        for gpu in gpus
-        if max(means.get(gpu.id, {}).get(metric, 0.0) for metric, _ in _CAUSES) >= HELD
+    shares = {gpu.id: _held(gpu, means) for gpu in gpus}
+    causes = [
+        f"by {name} {units.percent(min(1.0, max(of_cause)))} of the time"
+        for (_, name), of_cause in zip(_CAUSES, zip(*shares.values(), strict=True), strict=True)
+        if max(of_cause) > 0
     ]
+    affected = [id_ for id_, of in shares.items() if max(of) >= HELD]
     text = f"the clocks of {', '.join(affected)} were held down {', '.join(causes)}"
     if clocks.mean is not None and clocks.maximum is not None:
         mean, most = units.si(clocks.mean, "Hz"), units.si(clocks.maximum, "Hz")
