@@ -32,7 +32,7 @@ def disturbances(sessions: Sequence[Summary]) -> tuple[str, ...]:
 def _hook_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
     costs = sorted(cost for each in sessions if (cost := each.hook_cost or 0.0) >= COSTLY)
     of = _of_runs(len(costs), sessions)
-    return (HOOK.format(_span(costs), of),) if costs else ()
+    return (HOOK.format(units.span(costs[0], costs[-1], "1"), of),) if costs else ()
 
 
 def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
     if not busy:
         return ()
     of = _of_runs(len(busy), sessions)
-    return (f"{OTHERS} {_span(busy)} of the CPU's time{of}",)
+    return (f"{OTHERS} {units.span(busy[0], busy[-1], '1')} of the CPU's time{of}",)
 
 
 def partly_sampled(
@@ -69,7 +69,7 @@ def partly_sampled(
                 kinds.setdefault(name, set()).add(session.window.kind)
     told: dict[str, list[str]] = {}  # by what is told of them
     for name, shares in lowest.items():
-        part, of = _part(_span(sorted(shares))), _of_runs(len(shares), sessions)
+        part, of = _part(units.span(min(shares), max(shares), "1")), _of_runs(len(shares), sessions)
         kind = kinds[name].pop() if len(kinds[name]) == 1 else "window"
         told.setdefault(f"samples cover {part} of the {kind}{of}", []).append(label(name))
     return tuple(f"{_named(names)}: {text}" for text, names in told.items())
@@ -86,12 +86,6 @@ def _part(span: str) -> str:
     if not span.startswith("<"):
         return f"only {span}"
     return f"at most {high}" if to else f"less than {span[1:]}"
-
-
-def _span(shares: Sequence[float]) -> str:
-    """``33 %``, or ``33 to 40 %``: from the first of ``shares`` to the last."""
-    low, high = units.percent(shares[0]), units.percent(shares[-1])
-    return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
 def _of_runs(affected: int, sessions: Sequence[Summary]) -> str:
