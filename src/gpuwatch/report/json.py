@@ -21,11 +21,12 @@ from gpuwatch.analysis.ranks.wording import sentences
 from gpuwatch.analysis.results import AT_MOST, Cell, ComparisonRow, StudyResult
 from gpuwatch.analysis.study.notes import notices
 from gpuwatch.analysis.summary.generation import Generation
+from gpuwatch.analysis.summary.identity import settings
 from gpuwatch.analysis.summary.load import disturbances
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.analysis.summary.training import Reported
 from gpuwatch.core.json_schema import JSON_SCHEMA
-from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.models import JSON
 from gpuwatch.core.text import document
 from gpuwatch.report.document.study import compared as side_by_side
 
@@ -85,10 +86,7 @@ def summary(session: Summary) -> JSON:
         },
         "workload": {
             **_some(session.workload, "name", "kind", "arguments"),
-            "parameters": {
-                **mapping(session.workload.get("parameters")),
-                **mapping(session.run.get("parameters")),
-            },
+            "parameters": settings(session),
             **_some(session.run, "model", "dtype", "device", "data"),
         },
         "environment": session.environment,
