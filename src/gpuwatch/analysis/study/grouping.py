@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
-from typing import TypeVar
 
 from gpuwatch.analysis.comparison.cells import Case, Group, Placed, Read, labels, numbered
 from gpuwatch.analysis.summary.failure import command_of
@@ -126,9 +125,6 @@ def _rows(part: Part, names: Sequence[str], before: str) -> list[_Row]:
     return [*of_commands, *of_cases] if len(environments) > 1 else of_commands
 
 
-Item = TypeVar("Item")
-
-
 def _short(labels: Sequence[object]) -> list[str]:
     """``A=1`` of ``bare,set=A=1``, where all have the same before it."""
     whole = list(map(clean, labels))
@@ -138,7 +134,7 @@ def _short(labels: Sequence[object]) -> list[str]:
     return [clean(each, LONGEST) for each in told]
 
 
-def _alike(items: Sequence[Item]) -> list[int]:
+def _alike(items: Sequence[object]) -> list[int]:
     """For each item the place of the first that equals it."""
     return [items.index(each) for each in items]
 
