@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from gpuwatch.analysis.comparison.side_by_side import Comparison, environment_facts
 from gpuwatch.analysis.hardware.kernels import KernelRow, short_name
@@ -27,7 +26,6 @@ from gpuwatch.report.document.blocks import (
 )
 from gpuwatch.report.document.efficiency import headline
 
-Number = TypeVar("Number", int, float)
 DIFFERENCES = "what differs around the runs"
 _MOST_RANKS = 64
 """Ranks in a table; JSON has all."""
@@ -111,34 +109,22 @@ def _of_cells(
     question: Question, rows: Sequence[tuple[Contrast, Sequence[KernelRow]]]
 ) -> list[KernelRow]:
     """Rows of the contrasts as rows of all cells, unknown in those that no row is of."""
-    placed: dict[tuple[str, str, str | None], list[tuple[Contrast, KernelRow]]] = {}
-    for contrast, of_contrast in rows:
-        for row in of_contrast:
-            placed.setdefault((row.table, row.family, row.name), []).append((contrast, row))
-    cells = len(question.cells)
-    return [
-        KernelRow(
-            table,
-            family,
-            name,
-            kernels=_spread(cells, [(contrast, row.kernels) for contrast, row in of]),
-            launches=_spread(cells, [(contrast, row.launches) for contrast, row in of]),
-            flop=_spread(cells, [(contrast, row.flop) for contrast, row in of]),
-            shares=_spread(cells, [(contrast, row.shares) for contrast, row in of]),
-            per_step=all(row.per_step for _, row in of),
-        )
-        for (table, family, name), of in placed.items()
-    ]
-
-
-def _spread(
-    cells: int, pairs: Sequence[tuple[Contrast, Sequence[Number | None]]]
-) -> tuple[Number | None, ...]:
-    """The values of contrasts, of baseline and other, at the places of their cells."""
-    at: dict[int, Number | None] = {}
-    for contrast, values in pairs:
-        at[contrast.baseline], at[contrast.other] = values
-    return tuple(at.get(cell) for cell in range(cells))
+    placed = grouped(
+        ((row.table, row.family, row.name), (contrast, row))
+        for contrast, of_contrast in rows
+        for row in of_contrast
+    )
+    made = []
+    for named, of in placed.items():
+        known = {}
+        for contrast, row in of:
+            columns = zip(row.kernels, row.launches, row.flop, row.shares, strict=True)
+            known[contrast.baseline], known[contrast.other] = columns
+        cells = (known.get(at, (None,) * 4) for at in range(len(question.cells)))
+        kernels, launches, flop, shares = zip(*cells, strict=True)
+        per_step = all(row.per_step for _, row in of)
+        made.append(KernelRow(*named, kernels, launches, flop, shares, per_step))
+    return made
 
 
 def kernel_table(
