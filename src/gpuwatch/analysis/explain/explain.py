@@ -62,21 +62,21 @@ def explain(
     """
     sides = Sides(baseline, other, margin, by_total, places or {})
     facts = fingerprint(sides)
-    of_facts = settings(sides, facts), versions(sides, facts), limits(sides, facts)
+    settings, versions, limits = of_facts = [_told(sides, facts, *each) for each in _OF_FACTS]
     if not all(any(map(sound, of)) for of in sides.sessions):  # what was measured is of a failure
         return Explanation(tuple(filter(None, of_facts)), facts, (), None)
     kernels, families, ran = differing(sides)
     start, started = start_up(sides)
     points = sorted(where(sides) if parts else (), key=lambda each: -each[0])
     rungs = (
-        of_facts[0],
+        settings,
         *(evidence for _, evidence in points),
-        of_facts[1],
+        versions,
         ran,
         executed(sides),
         *conditions(sides),
         load(sides),
-        of_facts[2],
+        limits,
         started,
     )
     evidence = tuple(each for each in rungs if each is not None)
@@ -204,26 +204,18 @@ def fingerprint(sides: Sides) -> tuple[Difference, ...]:
     return tuple(between)
 
 
-def settings(sides: Sides, changed: Sequence[Difference]) -> Evidence | None:
-    """Differing variables, processors, threads and priorities with both values: what whoever
-    started the runs chose, and what it led to."""
-    source = "the kernel's account of the process, step line `versions`"
-    return _evidence("settings", sides, changed, _SETTINGS, source)
+_OF_FACTS = (
+    ("settings", _SETTINGS, "the kernel's account of the process, step line `versions`"),
+    ("versions", _VERSIONS, "step line `versions`, host's facts"),
+    ("limits", _LIMITS, "the kernel's account of the process"),
+)
+"""Rungs of the ladder, the facts that each is made of, and where they are from."""
 
 
-def versions(sides: Sides, changed: Sequence[Difference]) -> Evidence | None:
-    """Differing versions with both values; those that select kernels come first."""
-    return _evidence("versions", sides, changed, _VERSIONS, "step line `versions`, host's facts")
-
-
-def limits(sides: Sides, changed: Sequence[Difference]) -> Evidence | None:
-    """Differing limits and isolation with both values; the most likely to slow a step first."""
-    return _evidence("limits", sides, changed, _LIMITS, "the kernel's account of the process")
-
-
-def _evidence(
-    rung: str, sides: Sides, changed: Sequence[Difference], names: _Names, source: str
+def _told(
+    sides: Sides, changed: Sequence[Difference], rung: str, names: _Names, source: str
 ) -> Evidence | None:
+    """The facts of a rung that differ, with both values."""
     by_label: dict[str, str] = {}
     for scope, pattern, name in names:
         for fact in changed:
