@@ -138,19 +138,15 @@ def question_of(case: Case, *, across_devices: bool) -> Question:
 def _side(group: Group, metric: str, blocks: Sequence[int] | None) -> _Side:
     cell = cell_of(group, metric)
     known = valued(cell)
-    judged = set(blocks or ())
+    judged = frozenset(blocks or ())
     live = [run for run in cell.runs if run.session.status.live]
     lost = [run.block for run in cell.judged if run.value is None and run not in live]
     return _Side(
         cell=cell,
         by_block={run.block: run for run in known if run.block in judged and run.block is not None},
         values=tuple(run.value for run in known if run.value is not None),
-        lost=frozenset(each for each in [*lost, *group.absent] if each in judged and each),
-        open=frozenset(
-            each
-            for each in [*(run.block for run in live), *group.to_come]
-            if each in judged and each
-        ),
+        lost=judged.intersection([*lost, *group.absent]),
+        open=judged.intersection([*(run.block for run in live), *group.to_come]),
         pending=bool(live or group.to_come),
     )
 
@@ -162,6 +158,11 @@ def _verdicts(
     found: dict[int, Verdict] = {}
     tested: dict[int, _Side] = {}
     places = _places([baseline, *others])
+
+    def not_comparable(reasons: Sequence[str], other: _Side) -> Verdict:
+        pairs = _pairs(case, baseline, other)
+        return invalid(reasons, case.margin, case.blocks is not None, pairs)
+
     for at, other in enumerate(others):
         reasons = invalid_reasons(
             baseline.cell,
@@ -171,9 +172,7 @@ def _verdicts(
         )
         lacks = _lacks(case, baseline, other)
         if reasons:
-            found[at] = invalid(
-                reasons, case.margin, case.blocks is not None, _pairs(case, baseline, other)
-            )
+            found[at] = not_comparable(reasons, other)
         elif case.doubt:
             alone = _judged(case, baseline, [other], places)[0]
             found[at] = replace(_untold(alone, (case.doubt,)), estimate=None)
@@ -186,8 +185,7 @@ def _verdicts(
     for at, other in enumerate(others):
         clause, explained = clocks_apart(baseline.cell, other.cell)
         if clause and not _stands(found[at], explained):
-            pairs = _pairs(case, baseline, other)
-            found[at] = invalid([clause], case.margin, case.blocks is not None, pairs)
+            found[at] = not_comparable([clause], other)
     return [found[at] for at in range(len(others))]
 
 
