@@ -193,8 +193,6 @@ def fingerprint(sides: Sides) -> tuple[Difference, ...]:
     """Facts that are constant within each cell's judged runs but differ between the cells; values
     in the order baseline, other."""
     first, second = sides.sessions
-    if not first or not second:
-        return ()
     between = []
     for fact in differences([*first, *second]):
         values = fact.values[0], fact.values[-1]

@@ -103,13 +103,8 @@ _BENDS = 24
 
 
 def steady_series(times: np.ndarray) -> Steady:
-    """The steady part of ``times`` (n,): a run's full timed steps, in seconds and in order.
-
-    Raises:
-        ValueError: a time is not finite and above 0.
-    """
-    if not (np.isfinite(times) & (times > 0)).all():
-        raise ValueError("step times must be finite and above 0")
+    """The steady part of ``times`` (n,): a run's full timed steps, in seconds and in order, all of
+    them finite and above 0."""
     if times.size < FEWEST_STEPS:
         reason = f"{times.size} timed steps are too few for a steady state"
         return _none(times, 0, (), f"{reason} ({FEWEST_STEPS} are needed: --steps)")

@@ -69,15 +69,10 @@ def blocks_to_decide(
 
 
 def resolves(noise: float, margin: float, blocks: int) -> DetectableChange:
-    """What ``blocks`` paired blocks can show at ``noise`` (relative standard deviation of one run).
-
-    Raises:
-        ValueError: fewer than three blocks; two have a power of 80 % for no realistic change.
-    """
-    if blocks < 3:
-        raise ValueError("three blocks are needed to say what they resolve")
-    zero = _reach(noise, blocks, ALPHA / VALUES)
+    """What ``blocks`` paired blocks can show at ``noise`` (relative standard deviation of one run);
+    three at least, as two have a power of 80 % for no realistic change."""
     level = ALPHA / VALUES
+    zero = _reach(noise, blocks, level)
     ways = ways_beyond(noise, margin)
     beyond = max(zero, min(edge + _reach(noise, blocks, level * by) for edge, by in ways))
     # A true zero is called different in one study of twenty; only the others can say SAME.
