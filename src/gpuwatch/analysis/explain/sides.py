@@ -56,16 +56,11 @@ class Points:
         inside = lower_end(widest) <= self.interval.low and self.interval.high <= widest
         return not self.changed and inside
 
-    def __str__(self) -> str:
-        """``+2.9 points (+2.4 to +3.4)``; with few pairs, how many."""
-        return self._text("")
-
-    def of(self, change: float) -> str:
-        """``+2.9 of +3.1 points (+2.4 to +3.4)``; ``change`` is a share, as ``estimate``."""
-        return self._text(f" of {signed(change)}")
-
-    def _text(self, whole: str) -> str:
+    def text(self, change: float | None = None) -> str:
+        """``+2.9 points (+2.4 to +3.4)``, of a whole ``change`` (a share, as ``estimate``)
+        ``+2.9 of +3.1 points (+2.4 to +3.4)``; with few pairs, how many."""
         interval = self.interval
+        whole = "" if change is None else f" of {signed(change)}"
         notes = [] if interval is None else [f"{signed(interval.low)} to {signed(interval.high)}"]
         if not self.pairs:
             notes.append("not paired")

@@ -310,15 +310,15 @@ def _evidence(
     """Evidence on a part of the step."""
     points, both = part.points, _both(sides, part)
     if points.changed and not split.known:
-        text = f"{name} {both}: {points}"
+        text = f"{name} {both}: {points.text()}"
     elif points.changed and points.estimate * split.change < 0:
-        text = f"{name} {both}: {points}, against the change"
+        text = f"{name} {both}: {points.text()}, against the change"
     elif points.changed:
-        text = f"{name} {both}: accounts for {points.of(split.change)}"
+        text = f"{name} {both}: accounts for {points.text(split.change)}"
     elif points.same(sides.margin):
-        text = f"{name} unchanged: {both}, {points}"
+        text = f"{name} unchanged: {both}, {points.text()}"
     else:
-        text = f"{name} can't be told apart: {both}, {points}"
+        text = f"{name} can't be told apart: {both}, {points.text()}"
     text += f"; {more}" if more else ""
     judged = points.judged
     return abs(points.estimate), Evidence(
@@ -330,7 +330,7 @@ def _left_over(rung: str, split: Split, parts: str, cause: str, source: str) -> 
     """Evidence on a known change outside of all parts, if it is not negligible."""
     points = split.remainder
     if points.changed and split.known:
-        text = f"in none of {parts}: {points}{cause}"
+        text = f"in none of {parts}: {points.text()}{cause}"
         yield abs(points.estimate), Evidence(rung, text, points.judged, Method.MEASURED, source)
 
 
@@ -340,7 +340,7 @@ def _most_changed(phases: Split | None) -> str | None:
     if not changed:
         return None
     most = max(changed, key=lambda part: abs(part.points.estimate))
-    return f"of the steps' phases {_name(most)} took most, {most.points}"
+    return f"of the steps' phases {_name(most)} took most, {most.points.text()}"
 
 
 def _widest(parts: Sequence[Part]) -> str:
