@@ -60,7 +60,12 @@ def invalid_reasons(
             reasons += _given_differently(baseline, other)
     if valued(baseline) and valued(other):
         reasons += _sharing(baseline, other)
-    return (*reasons, *_overlap(baseline, other))
+    if at_once([run.session for cell in (baseline, other) for run in cell.runs]):
+        reasons.append(
+            f"runs of {baseline.label} and {other.label} overlapped in time on one machine: "
+            "they disturbed each other"
+        )
+    return tuple(reasons)
 
 
 def _several_writers(cell: Cell) -> list[str]:
@@ -250,20 +255,19 @@ def _host(session: Summary) -> str | None:
 
 
 def _sharing(baseline: Cell, other: Cell) -> list[str]:
-    hit = [[run for run in valued(cell) if _finding(run, _SHARING)] for cell in (baseline, other)]
-    if bool(hit[0]) is bool(hit[1]):
-        return []
-    where, runs = (baseline, hit[0]) if hit[0] else (other, hit[1])
-    spared = other if hit[0] else baseline
-    finding = _finding(runs[0], _SHARING)
-    was = (
-        "another process was on the GPU"
-        if finding is not None and finding.unit == _PROCESSES
-        else "others may have been on the GPU"
+    """A clause if other processes were on the GPU of one side alone."""
+    ours, theirs = (
+        [found for run in valued(cell) if (found := _finding(run, _SHARING))]
+        for cell in (baseline, other)
     )
-    return [
-        f"{was} in {runs_of(len(runs), len(valued(where)), where.label)}, in none of {spared.label}"
-    ]
+    if bool(ours) is bool(theirs):
+        return []
+    hit, where, spared = (ours, baseline, other) if ours else (theirs, other, baseline)
+    was = "others may have been on the GPU"
+    if hit[0].unit == _PROCESSES:
+        was = "another process was on the GPU"
+    runs = runs_of(len(hit), len(valued(where)), where.label)
+    return [f"{was} in {runs}, in none of {spared.label}"]
 
 
 def clocks_apart(baseline: Cell, other: Cell) -> tuple[str, float]:
@@ -316,16 +320,6 @@ def _held(runs: Sequence[Run]) -> float:
         reported = None if finding is None else finding.other
         shares.append(max(known, default=0.0) if reported is None else reported)
     return sum(shares) / len(shares) if shares else 0.0
-
-
-def _overlap(baseline: Cell, other: Cell) -> list[str]:
-    sessions = [run.session for cell in (baseline, other) for run in cell.runs]
-    if not at_once(sessions):
-        return []
-    return [
-        f"runs of {baseline.label} and {other.label} overlapped in time on one machine: "
-        "they disturbed each other"
-    ]
 
 
 def _finding(run: Run, kind: str) -> Finding | None:
