@@ -243,27 +243,17 @@ def kernel_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
 
     Per step; in a separate group for the whole profile where its number of steps is unknown.
     """
-    return [
-        *_executed("work per step", "_per_step", sessions),
-        *_times("profile, per step", sessions, per_step=True),
-        *_executed("profile, all of it", "", sessions),
-        *_times("profile, all of it", sessions, per_step=False),
-    ]
-
-
-def _executed(group: str, of: str, sessions: Sequence[Summary]) -> list[ComparisonRow]:
-    """``of``: the end of the counters' names."""
-    return [
-        row_of(group, name, unit, sessions, at(f"counters.{key}{of}"))
-        for name, unit, key in _EXECUTED
-    ]
-
-
-def _times(group: str, sessions: Sequence[Summary], *, per_step: bool) -> list[ComparisonRow]:
-    return [
-        row_of(group, name, "s", sessions, _profiled(key, per_step=per_step), _time_method)
-        for name, key in _PROFILED
-    ]
+    rows = []
+    for executed, times, of in (
+        ("work per step", "profile, per step", "_per_step"),
+        ("profile, all of it", "profile, all of it", ""),
+    ):
+        for name, unit, key in _EXECUTED:
+            rows.append(row_of(executed, name, unit, sessions, at(f"counters.{key}{of}")))
+        for name, key in _PROFILED:
+            value = _profiled(key, per_step=bool(of))
+            rows.append(row_of(times, name, "s", sessions, value, _time_method))
+    return rows
 
 
 def _time_method(session: Summary) -> Method:
