@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 from gpuwatch import __version__
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.installation import install_command
 from gpuwatch.core.json_schema import JSON_SCHEMA
-from gpuwatch.report.export.table import Column, Export, Row, Value
+from gpuwatch.report.export.table import Column, Export, Value
 
 _GROUP = 50_000
 """Rows per row group, which are held in memory at once."""
@@ -51,22 +50,16 @@ def write(file: BinaryIO, export: Export) -> None:
         held: list[Any] = []
         for rows in export.batches():
             if rows:
-                arrays = _arrays(rows, export.columns, kinds)
+                arrays = [
+                    arrow.array([_stored(value, of.type) for value in values], kinds[of.type])
+                    for of, values in zip(export.columns, zip(*rows, strict=True), strict=True)
+                ]
                 held.append(arrow.record_batch(arrays, schema=schema))
             if sum(batch.num_rows for batch in held) >= _GROUP:
                 writer.write_table(arrow.Table.from_batches(held, schema))
                 held = []
         if held:
             writer.write_table(arrow.Table.from_batches(held, schema))
-
-
-def _arrays(rows: Sequence[Row], columns: Sequence[Column], kinds: Mapping[str, Any]) -> list[Any]:
-    import pyarrow
-
-    return [
-        pyarrow.array([_stored(value, column.type) for value in values], kinds[column.type])
-        for values, column in zip(zip(*rows, strict=True), columns, strict=True)
-    ]
 
 
 def _stored(value: Value, kind: str) -> Value:
