@@ -423,16 +423,14 @@ def steps_of(
         evaluation_seconds=evaluation or None,
         samples_per_second_overall=overall,
         sampled_count=round(sampled) if sampled < count else None,
-        slowest=_slowest(timed, times.size, median, mean, longest) if mean else None,
+        slowest=_slowest(timed, times) if mean else None,
     )
 
 
-def _slowest(
-    timed: Sequence[StepLine], count: int, median: float | None, mean: float, longest: float | None
-) -> str | None:
-    if median is None or longest is None:
-        return None
-    if mean < _MUCH * median or longest - median < count * (mean - median) / 2:
+def _slowest(timed: Sequence[StepLine], times: np.ndarray) -> str | None:
+    mean = float(times.mean())
+    median, longest = np.quantile(times, (0.5, 1.0)).tolist()
+    if mean < _MUCH * median or longest - median < times.size * (mean - median) / 2:
         return None
     for row in timed:
         if isinstance(row, StepRow) and row.seconds and longest in full_times(row):
