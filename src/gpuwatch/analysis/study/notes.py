@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gpuwatch.analysis.comparison.notes import session_notes
 from gpuwatch.analysis.explain.explain import THROTTLING
 from gpuwatch.analysis.hardware.crosscheck import CLOCKS
-from gpuwatch.analysis.results import Question, StudyResult
+from gpuwatch.analysis.results import Contrast, Evidence, Question, StudyResult
 from gpuwatch.analysis.study.grouping import LONGEST, SET
 from gpuwatch.analysis.summary.load import load_notes
 from gpuwatch.analysis.summary.missing import with_counts
@@ -150,12 +150,14 @@ def doubts(result: StudyResult) -> list[str]:
 
 def _throttling(questions: Sequence[Question]) -> bool:
     """Whether clocks were held down on one side for more of the time, which a remark tells."""
-    return any(
-        each.rung == THROTTLING
-        for question in questions
-        for contrast in question.contrasts
-        for each in contrast.explanation.evidence
-    )
+    return any(each.rung == THROTTLING for _, each in every_evidence(questions))
+
+
+def every_evidence(questions: Sequence[Question]) -> Iterator[tuple[Contrast, Evidence]]:
+    """All evidence, each with what it is on."""
+    for question in questions:
+        for contrast in question.contrasts:
+            yield from ((contrast, each) for each in contrast.explanation.evidence)
 
 
 def judged(questions: Sequence[Question]) -> list[Summary]:
@@ -171,8 +173,6 @@ def conditions(questions: Sequence[Question]) -> list[str]:
     rungs = {"clocks"} if load_notes(judged(questions)) else {"clocks", "load"}
     return [
         each.text
-        for question in questions
-        for contrast in question.contrasts
-        for each in contrast.explanation.evidence
+        for contrast, each in every_evidence(questions)
         if each.rung in (rungs if contrast.design else rungs | {"settings", "versions"})
     ]

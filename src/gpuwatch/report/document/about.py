@@ -128,16 +128,10 @@ def method(result: StudyResult) -> Section:
         for name, each in session.metrics.items():
             if each.method is not Method.UNAVAILABLE:
                 sources.setdefault(f"{each.method.value}: {each.source}", {})[label(name)] = None
-    evidence = [
-        each
-        for question in result.questions
-        for contrast in question.contrasts
-        for each in contrast.explanation.evidence
-        if each.source
-    ]
-    for one in evidence:
-        how = f"{one.method.value if one.method else 'recorded'}: {one.source}"
-        sources.setdefault(how, {})[one.rung] = None
+    for _, one in study_notes.every_evidence(result.questions):
+        if one.source:
+            how = f"{one.method.value if one.method else 'recorded'}: {one.source}"
+            sources.setdefault(how, {})[one.rung] = None
     items += [Sentence("", f"{how}: {', '.join(names)}") for how, names in sources.items()]
     items += [Sentence("", note) for note in missing_notes(sessions)]
     return Section("how each number was obtained", tuple(items))
