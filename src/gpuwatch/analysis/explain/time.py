@@ -47,12 +47,10 @@ def start_up(sides: Sides) -> tuple[StartUp | None, Evidence | None]:
     extra = second - first
     interval = _interval(sides)
     differs = interval is None or not interval.low <= 0 <= interval.high
-    more = extra if differs and extra > 0 else None
-    step = None if more is None else _step(sides.baseline)
-    steps = None
-    if more is not None and step is not None and sides.margin > 0:
-        steps = _steps(more, sides.margin * step)
-    even = None if more is None else _break_even(sides, more)
+    steps = even = None
+    if differs and extra > 0:
+        step, even = _step(sides.baseline), _break_even(sides, extra)
+        steps = _steps(extra, sides.margin * step) if step and sides.margin > 0 else None
     found = StartUp(second, extra, steps, even)
     if not differs or not extra:
         return found, None
