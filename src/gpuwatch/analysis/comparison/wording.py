@@ -212,13 +212,6 @@ def _typical_step(verdict: Verdict) -> str:
     return f"the typical step is {words.get(verdict.typical or Kind.SAME, 'the same')}{alone}"
 
 
-def _of_all_steps(verdict: Verdict, total: Verdict, rate: str, slow: str | None) -> str:
-    """What is told if the time of all steps decides: ``throughput -17.0 % (-18.1 to -16.0), the
-    typical step is the same (+0.2 %): 1 step in 4 is slower``."""
-    told = f"{rate} {_change(throughput(total))}, {_typical_step(verdict)}"
-    return f"{told}: {slow}" if slow else told
-
-
 def _decided(
     baseline: Side, other: Side, verdict: Verdict, metric: str, slow: str | None, *, unlike: bool
 ) -> str:
@@ -236,11 +229,11 @@ def _decided(
     if verdict.total is not None and verdict.total.kind is Kind.CANT_TELL:
         told += ", of which it cannot be told"
     if verdict.total is not None and verdict.by_total:
-        told = f": {_of_all_steps(verdict, verdict.total, rate, slow)}"
-    if verdict.kind is Kind.SMALL and verdict.total is not None and verdict.by_total:
-        paid = f"{rate} {_equivalence(throughput(verdict.total))}"
-        within = f"within {per_cent(verdict.margin)}, though {_typical_step(verdict)}"
-        return f"{both}: {paid}, {within}.{_alike(baseline, other)}"
+        total, typical = throughput(verdict.total), _typical_step(verdict)
+        if verdict.kind is Kind.SMALL:
+            within = f"within {per_cent(verdict.margin)}, though {typical}"
+            return f"{both}: {rate} {_equivalence(total)}, {within}.{_alike(baseline, other)}"
+        told = f": {rate} {_change(total)}, {typical}{f': {slow}' if slow else ''}"
     if verdict.kind is Kind.SMALL:
         small = f"a real difference, below your margin of {per_cent(verdict.margin)}"
         return f"{both}: {small}{told}.{_alike(baseline, other)}"
