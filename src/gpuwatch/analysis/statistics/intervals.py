@@ -212,7 +212,7 @@ def holm_levels(p_values: Sequence[float]) -> tuple[float, ...]:
     """
     levels = [ALPHA] * len(p_values)
     level, open_ = ALPHA, True
-    for place, index in enumerate(_order(p_values)):
+    for place, index in enumerate(np.argsort(p_values, kind="stable")):
         if open_:
             level = ALPHA / (len(p_values) - place)
             open_ = p_values[index] <= level
@@ -224,7 +224,7 @@ def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
     """Holm-adjusted p values, in the order given; compare them with ``ALPHA`` itself."""
     adjusted = [1.0] * len(p_values)
     largest = 0.0
-    for place, index in enumerate(_order(p_values)):
+    for place, index in enumerate(np.argsort(p_values, kind="stable")):
         largest = max(largest, min(1.0, (len(p_values) - place) * p_values[index]))
         adjusted[index] = largest
     return tuple(adjusted)
@@ -253,7 +253,3 @@ def finite(values: Sequence[float]) -> np.ndarray:
     if not np.isfinite(array).all():
         raise ValueError("values must be finite")
     return array
-
-
-def _order(p_values: Sequence[float]) -> list[int]:
-    return sorted(range(len(p_values)), key=lambda index: p_values[index])
