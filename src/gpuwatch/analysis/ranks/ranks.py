@@ -146,13 +146,11 @@ NOTHING = Telemetry({}, {}, {})
 
 def figures_of(rows: Sequence[RankRow], steps: Sequence[RankStepRow]) -> tuple[RankFigures, ...]:
     """The figures of each rank, in order; also of a run of one rank."""
-    by_rank: dict[int, list[RankStepRow]] = {row.rank: [] for row in rows}
-    for step in steps:
-        if not step.warmup:
-            by_rank.setdefault(step.rank, []).append(step)
+    timed = grouped((step.rank, step) for step in steps if not step.warmup)
     described = {row.rank: row for row in rows}
     return tuple(
-        _figures(described.get(rank, RankRow(rank)), by_rank[rank]) for rank in sorted(by_rank)
+        _figures(described.get(rank, RankRow(rank)), timed.get(rank, []))
+        for rank in sorted(described.keys() | timed.keys())
     )
 
 
