@@ -55,8 +55,7 @@ def partly_sampled(
     The ends of a whole run are covered by no sample of any metric, which needs no note, nor does a
     run that is shorter than the time between two samples.
     """
-    lowest: dict[str, list[float]] = {}
-    kinds: dict[str, set[str]] = {}
+    lacking: dict[str, list[tuple[float, str]]] = {}
     for session in sessions:
         covered = {k: of.coverage for k, of in session.metrics.items() if of.coverage is not None}
         timed = session.window.kind != _WHOLE_RUN
@@ -65,12 +64,12 @@ def partly_sampled(
         whole = 1.0 if timed else max(covered.values(), default=1.0)
         for name, share in covered.items():
             if share < FULL * whole and (shown is None or name in shown):
-                lowest.setdefault(name, []).append(share or _ONCE)
-                kinds.setdefault(name, set()).add(session.window.kind)
+                lacking.setdefault(name, []).append((share or _ONCE, session.window.kind))
     told: dict[str, list[str]] = {}  # by what is told of them
-    for name, shares in lowest.items():
+    for name, runs in lacking.items():
+        shares, kinds = zip(*runs, strict=True)
         part, of = _part(units.span(min(shares), max(shares), "1")), _of_runs(len(shares), sessions)
-        kind = kinds[name].pop() if len(kinds[name]) == 1 else "window"
+        kind = kinds[0] if len(set(kinds)) == 1 else "window"
         told.setdefault(f"samples cover {part} of the {kind}{of}", []).append(label(name))
     return tuple(f"{_named(names)}: {text}" for text, names in told.items())
 
