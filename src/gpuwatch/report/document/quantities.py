@@ -271,7 +271,7 @@ def quantity_table(
             change, word = row.change(at), ""
             if verdicts is not None and baseline is not None:
                 word = effect(row, at, baseline, verdicts[at]) if at in verdicts else ""
-            cells.append(_cell(row, at, baseline, word, change, brief=brief))
+            cells.append(_cell(row, at, baseline, word, brief=brief))
             if word or (change and not change.low <= 0 <= change.high):
                 marks[len(made), len(cells)] = word or CHANGED
         methods = _methods(row)
@@ -312,18 +312,10 @@ def _against(ratio: float | None, value: float | None, unit: str, base: float | 
     return f"{signed(ratio - 1)} %" if _LEAST <= ratio < _MOST else units.ratio(ratio)
 
 
-def _cell(
-    row: ComparisonRow,
-    at: int,
-    baseline: int | None,
-    word: str,
-    change: Interval | None,
-    *,
-    brief: bool,
-) -> str:
+def _cell(row: ComparisonRow, at: int, baseline: int | None, word: str, *, brief: bool) -> str:
     """Value and change; below them the range of the runs, the change's interval, and how many runs
     have a value if not all."""
-    value = row.values[at]
+    value, change = row.values[at], row.change(at)
     text = units.quantity(value, row.unit, is_traffic=row.is_traffic)
     if value is None:
         return text
