@@ -222,10 +222,10 @@ def sweeps(questions: CaseQuestions, plan: Plan) -> Iterator[Sweep]:
     """A sweep for each swept parameter in each environment, and for each setting of the others."""
     for index, part in enumerate(plan.parts):
         of_part = [each for each in questions if each[0].part == index]
-        for parameter, values in part.sweep.items():
+        for parameter in part.sweep:
             for of in _alike(of_part, parameter):
                 for environment in of[0][0].environments:
-                    yield _sweep(parameter, values, environment, of, tuple(part.sweep))
+                    yield _sweep(parameter, part.sweep, environment, of)
 
 
 def _alike(questions: CaseQuestions, parameter: str) -> list[list[tuple[Case, Question | None]]]:
@@ -241,11 +241,7 @@ def _alike(questions: CaseQuestions, parameter: str) -> list[list[tuple[Case, Qu
 
 
 def _sweep(
-    parameter: str,
-    values: Sequence[JSON],
-    environment: str,
-    questions: CaseQuestions,
-    swept: Sequence[str],
+    parameter: str, swept: Mapping[str, Sequence[JSON]], environment: str, questions: CaseQuestions
 ) -> Sweep:
     first = questions[0][0]
     parameters: Mapping[str, JSON] = {} if first.workload is None else first.workload.parameters
@@ -261,7 +257,7 @@ def _sweep(
         if case.workload is not None
     }
     points: list[tuple[JSON, Cell | None, str | None]] = []
-    for value in values:
+    for value in swept[parameter]:
         case, question = by_value.get(json.dumps(value, default=str), (None, None))
         cells = () if question is None else question.cells
         cell = next((each for each in cells if each.label == environment), None)
