@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gpuwatch.analysis.hardware.ceilings import Ceiling
 from gpuwatch.analysis.hardware.points import Rates
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
@@ -58,17 +57,11 @@ class Generation:
 
 
 def generation_of(
-    meta: Mapping[str, JSON],
-    phases: Mapping[str, float],
-    program: Program,
-    ceilings: Mapping[str, Ceiling],
-    data_type: str | None,
-    *,
-    on_gpu: bool,
+    meta: Mapping[str, JSON], phases: Mapping[str, float], program: Program, whole: Roofline
 ) -> Generation | None:
     """The figures of a run that generates; None for any other.
 
-    ``phases`` are mean seconds of a step's phases; the rest is as for `roofline_of`.
+    ``phases`` are mean seconds of a step's phases; ``whole``: the roofline of the run.
     """
     told = mapping(meta.get("generation"))
     if (lines := number(told.get("lines"))) is not None:
@@ -88,10 +81,10 @@ def generation_of(
         rates = Rates(
             flop=_over(number(told.get(f"flop_{name}")), seconds),
             bytes=_over(number(told.get(f"bytes_{name}")), seconds),
-            on_gpu=on_gpu,
+            on_gpu=mapping(meta.get("run")).get("device") == "cuda",
         )
         part = replace(program, label=f"{program.label} {name}")
-        rooflines.append(roofline_of(part, rates, ceilings, data_type))
+        rooflines.append(roofline_of(part, rates, whole.ceilings, whole.data_type))
     return Generation(
         _measured(prefill, "s"),
         _measured(_over(_times(sequences, prompt), prefill), "{token}/s"),
