@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.analysis.hardware.crosscheck import Finding
 from gpuwatch.analysis.results import Kind, Question, StudyResult
 from gpuwatch.analysis.samples.step_lines import TOGETHER, UNTIMED
+from gpuwatch.analysis.study.notes import warnings
 from gpuwatch.analysis.study.read import read, read_sessions, read_study
 from gpuwatch.analysis.summary.load import OTHERS
 from gpuwatch.core.errors import NewerSchema, NotASession, StorageError
@@ -235,6 +237,21 @@ def test_two_studies_are_judged_by_the_margin_of_their_plans(tmp_path: Path) -> 
     asked = read_sessions(paths, margin=0.03)
     assert only(asked).contrasts[0].verdict.margin == 0.03
     assert not any("margin" in note for note in asked.notes)
+    (tmp_path / "elsewhere").mkdir()
+    links = [tmp_path / "elsewhere" / f"{path.parent.name}-{path.name}" for path in paths]
+    for link, path in zip(links, paths, strict=True):
+        link.symlink_to(path)
+    assert only(read_sessions(links)).contrasts[0].verdict.margin == 0.02
+
+
+def test_of_two_warnings_of_a_kind_in_one_run_the_first_is_told(tmp_path: Path) -> None:
+    recorded(tmp_path / "one", [blocks_of(1, BARE, margin=0.05)], EFFECTS)
+    result = read_study(tmp_path / "one")
+    (session, *_) = result.sessions
+    findings = tuple(Finding("sharing", True, text, None, None, "") for text in ("one", "two"))
+    shared = replace(session, efficiency=replace(session.efficiency, findings=findings))
+    told = warnings(replace(result, sessions=(shared, *result.sessions[1:])))
+    assert [text.rpartition(": ")[2] for text in told] == ["one"]
 
 
 def test_the_order_that_was_asked_for_gives_the_baseline(tmp_path: Path) -> None:

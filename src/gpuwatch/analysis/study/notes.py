@@ -111,11 +111,10 @@ def warnings(result: StudyResult, *, held: bool = True) -> list[str]:
     runs: dict[str, list[str]] = {}
     names = run_names(result)
     for session in result.sessions:
-        texts = {
-            each.kind: each.text
-            for each in session.efficiency.findings
-            if each.warning and (held or each.kind != CLOCKS)
-        }
+        texts: dict[str, str] = {}
+        for each in session.efficiency.findings:
+            if each.warning and (held or each.kind != CLOCKS):
+                texts.setdefault(each.kind, each.text)
         named = {kind: f"{names[session.path]}: {text}" for kind, text in texts.items()}
         first = {**named, **first}
         for kind in texts:

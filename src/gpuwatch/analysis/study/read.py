@@ -182,7 +182,7 @@ def read_sessions(
     if plan is not None and files.keys() >= set(study_folder.sessions_in(folders[0])):
         folder = next(iter(files.values())).parent
         return read_study(folder, across_devices=across_devices, margin=margin, reading=reading)
-    margins = _margins(files.values())
+    margins = _margins(files)
     notes = []
     if margin is None and len(margins) > 1:
         listed = ", ".join(map(per_cent, margins))
