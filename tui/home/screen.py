@@ -3,6 +3,7 @@ with a recorded card, for who has none at hand: ``gpuwatch demo``."""
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import threading
@@ -22,7 +23,7 @@ from gpuwatch.session.reading.reader import read_meta
 from gpuwatch.tui.feed.feed import DevicesNow, News, not_recorded
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from gpuwatch.tui.feed.posting import Delivery
-from gpuwatch.tui.feed.snapshot import DeviceNow, Snapshot, Unreadable, View
+from gpuwatch.tui.feed.snapshot import Alert, DeviceNow, Snapshot, Unreadable, View
 from gpuwatch.tui.home.base import LEAST_CORES, Home
 from gpuwatch.tui.home.devices import (
     alert_rows,
@@ -112,8 +113,7 @@ class HomeScreen(Home):
         """What stands below the first row; not why there is no GPU, which stands in its place."""
         devices = self.state.devices
         told = devices.warnings if devices is not None else ()
-        shown = [text for text in told if devices and not says_no_gpu(devices, text)]
-        return [self.little_room, *shown] if self.little_room else shown
+        return [text for text in told if devices and not says_no_gpu(devices, text)]
 
     def _record_again(self, devices: DevicesNow) -> None:
         """In place of a recorder of the devices that died, unless one after another does."""
@@ -160,6 +160,8 @@ class HomeScreen(Home):
             else:
                 self._record_again(self._devices)
         elif self.state.devices is None or not _begins(news):
+            disk = (Alert("disk", "", self.little_room),) if self.little_room else ()
+            news = replace(news, alerts=(*news.alerts, *disk))  # the least grave
             self.state = replace(self.state, devices=news, devices_trouble=None)
             self._idle = idle_gpus(self._idle, news)
             self._busy.append(sum((each.cores or 0) >= LEAST_CORES for each in news.processes))
@@ -320,6 +322,7 @@ class DemoScreen(HomeScreen):
         self._path, self._length = path, max(NS, int(ended) - NS)
         self._day = datetime.fromtimestamp(start / NS).strftime("%Y-%m-%d")
         self._begun = time.monotonic() - _DEMO_STARTS_S
+        self._room_read = math.inf  # the disk here is not that machine's
 
     @property
     def _at(self) -> int:

@@ -70,8 +70,8 @@ def little_room() -> str:
         disk = shutil.disk_usage(next(each for each in (home, *home.parents) if each.exists()))
     except OSError:
         return ""
-    least = max(_LEAST_FREE, min(_ENOUGH, _LEAST_SHARE * disk.total))
-    if not disk.total or disk.free >= least:
+    least = min(_ENOUGH, disk.total / 4, max(_LEAST_FREE, _LEAST_SHARE * disk.total))
+    if disk.free >= least:
         return ""
     return f"{binary(disk.free)} of {binary(disk.total)} left on the disk of recordings, {home}"
 

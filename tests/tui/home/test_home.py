@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,9 +21,10 @@ from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.display_options import DisplayOptions
 from gpuwatch.tui.feed.feed import DevicesNow
-from gpuwatch.tui.feed.snapshot import Trouble, Unreadable
+from gpuwatch.tui.feed.snapshot import Alert, Trouble, Unreadable
 from gpuwatch.tui.home import screen as home_screen
-from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.home.screen import DemoScreen, HomeScreen
+from gpuwatch.tui.home.watch import little_room
 from gpuwatch.tui.live.screen import LiveScreen
 from tests import waiting
 
@@ -69,21 +70,56 @@ async def test_a_recorder_that_cannot_start_is_told(
         await shows(pilot, "2 × H100 80GB HBM3")
 
 
-async def test_a_disk_of_recordings_that_is_nearly_full_is_a_warning(
-    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = tmp_path / "small"
-    home.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(home)]
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 64 MiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(folder)]
     if subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("mounting a tmpfs is not permitted here")
-    try:
-        async with running(HomeScreen) as (_, pilot):
-            await shows(pilot, "H100 80GB HBM3")
-            monkeypatch.setenv("XDG_DATA_HOME", str(home))
-            await shows(pilot, "! 64.0 MiB of 64.0 MiB left on the disk of recordings")
-    finally:
-        subprocess.run(["umount", "-l", home], check=True)
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+async def test_a_disk_of_recordings_that_is_nearly_full_is_a_warning_after_the_others(
+    fake: Fake, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = "! 14.0 MiB of 64.0 MiB left on the disk of recordings"
+    (small / "other").write_bytes(bytes(50 << 20))
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "H100 80GB HBM3")
+        monkeypatch.setenv("XDG_DATA_HOME", str(small))
+        await shows(pilot, told)
+        home = app.screen
+        assert isinstance(home, HomeScreen) and home.state.devices is not None
+        home.take(replace(home.state.devices, alerts=(Alert("lost", "gpu0", "GPU 0 is lost"),)))
+        lost, disk = home.warnings()
+        assert lost == "GPU 0 is lost" and told[2:] in disk
+        await pilot.press("i")
+        await shows(pilot, "every number")
+        await shows(pilot, told)
+
+
+def test_a_small_disk_is_not_nearly_full_before_it_is(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(small))
+    assert little_room() == ""
+
+
+async def test_the_disk_here_is_no_matter_of_the_demo(
+    fake: Fake, two: list[Path], small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (small / "other").write_bytes(bytes(50 << 20))
+    fake.list(entry(two[0]))
+    async with running(lambda: DemoScreen(two[0], refresh=0.1), (110, 34)) as (app, pilot):
+        await shows(pilot, "sessions  1")
+        monkeypatch.setenv("XDG_DATA_HOME", str(small))
+        fake.list(*map(entry, two))
+        await shows(pilot, "sessions  2")  # the disk is looked at before
+        await shows(pilot, "of another machine")
+        assert "left on the disk" not in screen_text(app)
 
 
 async def test_why_a_run_failed_is_told_below_its_row(
