@@ -67,7 +67,8 @@ def period_of(
     """
     if window.start <= timed[0] and timed[1] <= window.end:
         return Period(*timed, "whole run" if timed == (0, t) else "timed steps")
-    spans = ((max(window.start, of[0]), min(window.end, of[1])) for of in (timed, steps))
+    parts = (of for of in (timed, steps) if of != (0, t))
+    spans = ((max(window.start, of[0]), min(window.end, of[1])) for of in parts)
     whole = window.start, window.end
     start, end = next((each for each in spans if each[1] - each[0] > least), whole)
     length = window.end - window.start

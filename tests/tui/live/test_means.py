@@ -163,6 +163,15 @@ def test_a_part_with_all_timed_steps_has_the_means_of_these(session: Make) -> No
         assert one.reading == other.reading and one.period == other.period
 
 
+def test_of_warm_up_steps_alone_a_part_has_the_means_of_these(session: Make) -> None:
+    path = session(meta=finished(), alive=False, total_steps=8000)
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE step SET warmup = 1")
+    part = shown(path, View(seconds=60))
+    assert not part.timed and part.means.endswith(" s of steps")
+    assert shown(path, View(seconds=None)).means == "whole run"
+
+
 def test_of_a_run_that_is_over_every_value_is_the_mean_that_show_gives(session: Make) -> None:
     path = session(meta=finished(), alive=False)
     text = page_text(path, (120, 40))
