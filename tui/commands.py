@@ -161,7 +161,7 @@ def left_behind(page: Path, process: Process, patience: float = 5.0) -> str:
     seconds at most; then it goes on."""
     try:
         code = process.wait(patience)
-    except subprocess.TimeoutExpired:
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
         return f"report not finished, it is still being written: {page}"
     return f"no report: exit code {code}" if code else _report(page)
 

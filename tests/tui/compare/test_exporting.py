@@ -142,6 +142,19 @@ async def test_a_report_goes_on_where_its_screen_is_left(pair: list[Path]) -> No
     assert left_behind(page, process) == f"report: {page}" and page.exists()
 
 
+class Interrupted(subprocess.Popen[bytes]):
+    """Ctrl-C while it is waited for."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        super().wait()
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_while_a_report_is_waited_for_says_that_it_goes_on(tmp_path: Path) -> None:
+    told = left_behind(tmp_path, Interrupted(["true"]))
+    assert told == f"report not finished, it is still being written: {tmp_path}"
+
+
 async def test_a_folder_that_takes_no_more_is_told_in_one_clause(
     pair: list[Path], disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
