@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
-from gpuwatch.analysis.summary.listing import ListedSession
+from gpuwatch.analysis.summary.listing import ListedSession, at_place
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import counted
@@ -121,7 +121,7 @@ def details(item: Item, width: int, lines: int) -> list[Line]:
         if item.study.question:
             told.insert(min(1, len(told)), ("asks", item.study.question))
     elif item.entry is not None and (item.entry.name or cell_len(item.ran) >= COMMAND_WIDTH):
-        told.append(("", f"{item.ran} in {item.entry.environment}"))
+        told.append(("", f"{item.ran} in {at_place(item.of.place, item.entry.environment)}"))
     if failed is not None:
         by = _BY_SIGNAL.fullmatch(failed.status_text)
         in_list = by is not None and failed.failure.endswith(f"({by[1]})")  # in its words, then

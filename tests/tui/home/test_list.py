@@ -189,6 +189,9 @@ def test_where_a_run_was_stands_before_its_environment() -> None:
     items = arranged(Listed(tuple(away)), ListOptions(query="env:slurm"))
     shown = [each for each in columns(items, 160) if each.name == "environment"]
     assert [each.text(item) for item in items for each in shown] == ["slurm n1", "slurm n1 docker"]
+    (named,) = arranged(Listed((replace(away[0], name="mine"),)), ListOptions())
+    (row,) = details(named, 80, 1)
+    assert "mnist-cnn in slurm n1" in "".join(text for text, _ in row.spans())
 
 
 def test_a_name_takes_the_workloads_place_where_there_is_little_room() -> None:
