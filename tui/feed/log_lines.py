@@ -35,9 +35,9 @@ def fold(lines: dict[int | str, Line], new: Iterable[Line]) -> None:
 
 
 _COUNT = re.compile(
-    r"(?:\bepoch \d{1,6}(?:/\d{1,6})?: {1,4}"
+    r"(?:\bepoch \d{1,6}(?:/\d{1,6})?: {1,4}(?!\d+/ *\d+:\d)"  # no time of day
     r"|\b(?:step|iter|iteration|it|batch|epoch)s?\W{1,9}|\[ *)"
-    r"(\d{1,9})/ *(\d{2,9})(?![\w./-]|:\d)",
+    r"(\d{1,9})/ *(\d{2,9})(?![\w./-])",
     re.IGNORECASE,
 )
 _BAR_COUNT = re.compile(r"\| *(\d{1,9})/(\d{2,9}) \[")
