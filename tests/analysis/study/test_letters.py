@@ -104,6 +104,12 @@ def test_only_a_name_of_one_run_alone_becomes_its_letter() -> None:
     assert in_letters(notes, ()) == [*notes]
 
 
+def test_a_question_and_its_run_of_one_letter_are_told_once() -> None:
+    legend = (LegendEntry("A", "", True, names=frozenset(("run.py", "mine (bare)"))),)
+    notes = ("run.py: the run of mine (bare): a note", "run.py: the run of bare failed")
+    assert in_letters(notes, legend) == ["the run of A: a note", "A: the run of bare failed"]
+
+
 def test_a_word_of_a_sentence_stays_though_a_run_is_called_so() -> None:
     legend = (
         LegendEntry("A", "", True, names=frozenset(("bare", "other"))),

@@ -100,7 +100,7 @@ def with_letters(
 
 def in_letters(notes: Sequence[str], legend: Sequence[LegendEntry]) -> list[str]:
     """``notes`` with letters in place of names that only one entry has; not of a name that may be a
-    word of the sentence."""
+    word of the sentence. A question and its run may have one letter: it is told once."""
     count = Counter(name for each in legend for name in each.names)
     letter_of = {
         name: each.letter
@@ -110,7 +110,8 @@ def in_letters(notes: Sequence[str], legend: Sequence[LegendEntry]) -> list[str]
     }
     named = "|".join(map(re.escape, sorted(letter_of, key=len, reverse=True))) or "(?!)"
     anywhere = re.compile(rf"(^|: |, | in | of | and )({named})(?![\w.=#/-])")
-    return [anywhere.sub(lambda found: found[1] + letter_of[found[2]], note) for note in notes]
+    told = (anywhere.sub(lambda found: found[1] + letter_of[found[2]], note) for note in notes)
+    return [re.sub(r"^(\w+): (?=the run of \1\b)", "", note) for note in told]
 
 
 def _told(label: str, run: Run, *, alone: bool) -> str:
