@@ -32,7 +32,11 @@ def snapshot_of(path: Path, view: View | None = None, seconds: float | None = No
         while collector.backfill():
             pass
         view = view or View()
-        return PastView(collector).at(view.at, view.seconds).snapshot(view)
+        viewed = PastView(collector).at(view.at, view.seconds)
+        snapshot = viewed.snapshot(view)
+        while collector.backfill():  # an earlier run is looked for once it was asked for
+            snapshot = viewed.snapshot(view)
+        return snapshot
 
 
 def texts(lines: Sequence[Line]) -> list[str]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,7 @@ from gpuwatch.tui.feed.alerts import ALERT_EVENTS, paused, stalled, uses_no_gpu
 from gpuwatch.tui.feed.busiest import Busiest
 from gpuwatch.tui.feed.checks import CPU_SHARED, HISTORY, Checks
 from gpuwatch.tui.feed.gauges import (
+    LOOKING,
     LOSS,
     NO_EARLIER,
     Earlier,
@@ -165,6 +165,9 @@ class Collector:
         """Whether older step lines are read, so that the rest may be."""
         self._means: dict[tuple[int, int, int], float | None] = {}
         """Of a run that is over: means, and peaks of memory, by channel, start and end."""
+        self._files: Iterator[Earlier | str] = iter(())
+        self._earlier: Earlier | str = ""
+        """Or what is said in its place; empty: it was not asked for."""
         self._bound_at: tuple[object, str] = None, ""
         """When it was over, and what bounded it."""
         self._read_channels()
@@ -204,7 +207,11 @@ class Collector:
             self._study.update(live=self.reader.status(self.meta).live)
 
     def backfill(self) -> bool:
-        """Read one more chunk of older step lines; returns whether there may be more."""
+        """Read one more chunk of older step lines, or open a file that may be of the earlier run;
+        returns whether there may be more."""
+        if self._earlier == LOOKING:
+            self._earlier = next(self._files, NO_EARLIER)
+            return True
         steps = self._steps.backfill()
         more = self._ranks.backfill() or steps
         if not more and not self._all_read:
@@ -248,7 +255,9 @@ class Collector:
             shown = Window(0, max(present.end, NS), view.columns)
         span = present._steps.span
         period = period_of(shown, timed if has_timed else (0, t), t, span, least)
-        earlier = present._earlier if view.earlier else None
+        if view.earlier and not present._earlier:
+            present._earlier, present._files = LOOKING, earlier_of(self.reader.path, self.meta)
+        earlier = present._earlier if view.earlier else ""
         over = period if not state.live and self._all_read and kind != "import" else None
         if over is not None and self._current is None:
             self._steps.finish(self.meta)
@@ -367,7 +376,9 @@ class Collector:
             tally=self._study.tally,
             picked=None if metric is None else picked_of(metric, devices, sources),
             metrics=metrics,
-            earlier=self._compared(earlier) if view.earlier else "",
+            earlier=earlier
+            if isinstance(earlier, str)
+            else earlier.compared(self._steps.newest_timed()[::-1]),
             shares=self._steps.shares(self.meta),
             ranks=self._ranks.now(shown, t, self._devices, self._series, self._processes),
             # The other runs and the comparison are known for the present only.
@@ -442,13 +453,6 @@ class Collector:
                 told = "" if live else told.replace(" what bounds the run", "", 1)
             self._bound_at = moment, told
         return self._bound_at[1]
-
-    @cached_property
-    def _earlier(self) -> Earlier | None:
-        return earlier_of(self.reader.path, self.meta)
-
-    def _compared(self, earlier: Earlier | None) -> str:
-        return earlier.compared(self._steps.newest_timed()[::-1]) if earlier else NO_EARLIER
 
     @property
     def end(self) -> int:

@@ -16,6 +16,7 @@ from gpuwatch.session.mirror.changes import identity
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui import commands
 from gpuwatch.tui.feed.collector import Collector, PastView
+from gpuwatch.tui.feed.gauges import LOOKING
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from gpuwatch.tui.feed.snapshot import Snapshot, Trouble, Unreadable, View
 
@@ -149,7 +150,8 @@ class Feed:
             if time.monotonic() > due:
                 break
         else:
-            if (view.at is not None or not snapshot.status.live) and view == self._view:
+            settled = view.at is not None or not snapshot.status.live
+            if (settled or snapshot.earlier == LOOKING) and view == self._view:
                 final = self._check_file(viewed.snapshot(view))
                 if final != snapshot:
                     self._post(final)

@@ -96,7 +96,7 @@ class Sources:
     t: int
     window: Window
     period: Period
-    earlier: Earlier | None
+    earlier: Earlier | str
     scales: MutableMapping[tuple[str, str | None], float]
     """End of each history's scale by gauge and device id, which never shrinks."""
 
@@ -404,8 +404,8 @@ def picked_of(key: str, devices: Sequence[DeviceNow], sources: Sources) -> Gauge
             own = replace(sources, live=sources.live or key == LOSS, scales={})
         gauge = _gauge(own, PICKED, title, _STEPS[key], reading, history)
         if key == STEP_TIME:
-            view, earlier = sources.window, sources.earlier
-            ghost = earlier.beside(sources.steps.recent, view) if earlier else ()
+            view, earlier, recent = sources.window, sources.earlier, sources.steps.recent
+            ghost = earlier.beside(recent, view) if isinstance(earlier, Earlier) else ()
             longest = tuple(sources.steps.longest.columns(view))
             gauge = replace(gauge, history=longest, ghost=ghost)
         gauge = _with_scale(gauge, own)
@@ -465,6 +465,7 @@ def panels_of(
 _NEWEST_FILES, _MOST_LINES = 100, 20_000
 """Newest sessions that are opened before all others, and first step lines that are read of it."""
 NO_EARLIER = "no finished run of this command in this environment before it"
+LOOKING = "looking for an earlier run …"
 
 
 @dataclass(frozen=True)
@@ -509,23 +510,25 @@ class Earlier:
         return rows[:-1] if rows and rows[-1].step - rows[-1].count >= last else rows
 
 
-def earlier_of(path: Path, meta: Mapping[str, JSON]) -> Earlier | None:
+def earlier_of(path: Path, meta: Mapping[str, JSON]) -> Iterator[Earlier | str]:
     """The newest run of the same command and environment in the folder of the session's study that
-    began before it and is finished; ``None``: there is none."""
+    began before it and is finished, if there is one; before it ``LOOKING`` for each file opened."""
     began = (number(mapping(meta.get("clock")).get("unix_ns")) or 0.0) / 1e9  # as ``timing`` rounds
     files = sorted(path.parent.parent.glob(f"*/*{SUFFIX}"), key=changed, reverse=True)
-    for some in files[:_NEWEST_FILES], files[_NEWEST_FILES:]:
-        known = filter(None, map(timing, some))
-        same = [each for each in known if each.finished and each.cell == cell_of(meta)]
-        if before := [each for each in same if each.start < began]:
+    before = []
+    for at, each in enumerate(map(timing, files)):
+        if each and each.finished and each.cell == cell_of(meta) and each.start < began:
+            before.append(each)
+        if before and at >= _NEWEST_FILES:
             break
-    else:
-        return None
+        yield LOOKING
+    if not before:
+        return
     newest = max(before, key=lambda each: each.start)
     with SessionReader(newest.path) as reader:
         rows = [row for row in islice(reader.all_steps(), _MOST_LINES) if not row.warmup]
     when = time.strftime("%d %b %H:%M", time.localtime(newest.start))
-    return Earlier(when, [row for row in rows if row.seconds])
+    yield Earlier(when, [row for row in rows if row.seconds])
 
 
 def _by_step(rows: Sequence[StepRow]) -> dict[int, float]:

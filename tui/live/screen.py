@@ -17,7 +17,7 @@ from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Feed, News
-from gpuwatch.tui.feed.gauges import NO_EARLIER, STEP_TIME
+from gpuwatch.tui.feed.gauges import LOOKING, NO_EARLIER, STEP_TIME
 from gpuwatch.tui.feed.posting import Delivery
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, Unreadable, View
 from gpuwatch.tui.live.page import Page, page_of, panel_columns
@@ -147,7 +147,9 @@ class LiveScreen(TimeTravel, Stopping):
                 if not self._over and (now or self.snapshot is None):
                     self._over, self._live_seconds = True, self._view.seconds
                     self._ask(seconds=TIMED if now and news.timed else None)
-            if not self.options.paused or self.snapshot is None or news.view != self.snapshot.view:
+            before = self.snapshot
+            stale = before is None or news.view != before.view or before.earlier == LOOKING
+            if stale or not self.options.paused:
                 self._show(news)
         if self.on_top:
             self.paint()
@@ -163,7 +165,7 @@ class LiveScreen(TimeTravel, Stopping):
         self._follow = news.goes_on
         if news.earlier == NO_EARLIER:
             news = replace(news, earlier="")
-            self._ask(earlier=False)
+            self._ask(earlier=False, metric=None)
             self._say(NO_EARLIER)
             self.set_timer(_SAID_SECONDS, self._unsay)
         self.snapshot = news

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import StepRow
-from gpuwatch.tui.feed.gauges import NO_EARLIER, STEP_TIME, Earlier
+from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.gauges import LOOKING, NO_EARLIER, STEP_TIME, Earlier
 from gpuwatch.tui.feed.samples import Window
 from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.widgets.gauge_rows import GHOST, gauge_rows
@@ -129,6 +131,7 @@ async def test_that_there_is_none_is_said_for_a_while(tmp_path: Path) -> None:
         for _ in range(2):
             await pilot.press("b")
             await shows(pilot, f" » {NO_EARLIER}\n")
+            await until(pilot, lambda: "Step time" not in screen_text(app))
             await until(pilot, lambda: NO_EARLIER not in screen_text(app))
 
 
@@ -139,6 +142,18 @@ def test_it_is_found_below_any_number_of_newer_files(tmp_path: Path) -> None:
     for at in range(100):
         (path.parent / f"{at}.gpuwatch").touch()
     assert "09 Oct 07:53" in snapshot_of(path, View(earlier=True), 30.0).earlier
+
+
+def test_files_are_opened_one_by_one_so_that_the_screen_can_be_left_meanwhile(
+    tmp_path: Path,
+) -> None:
+    view = View(earlier=True)
+    with SessionReader(written(tmp_path, before=BEFORE)) as reader:
+        collector = Collector(reader)
+        collector.update()
+        for _ in range(3):  # two files, and the steps of the run
+            assert collector.snapshot(view).earlier == LOOKING and collector.backfill()
+        assert "09 Oct 07:53" in collector.snapshot(view).earlier
 
 
 def test_of_two_the_newer_is_taken(tmp_path: Path) -> None:
