@@ -130,7 +130,7 @@ def test_only_what_the_session_has_can_be_picked(session: Make) -> None:
         ("hw.cpu.utilization", 1.0, "40 %"),
         ("hw.memory.usage", 128 * GIB, "41.5 GiB"),
         ("process.cpu.time", 2.0, "1.70 cores"),
-        ("loss", 0.5, "0.0664"),
+        ("loss", 0.5, "0.06640"),
         ("step time", 0.01, "5.49 ms"),
     ],
 )
