@@ -248,7 +248,7 @@ def test_a_recording_shows_the_steps_and_says_where_they_are_from(cli: Cli, tmp_
     timing = json.loads(cli.read("show", session, "--format", "json").stdout)["timing"]
     shown = " ".join(cli.read("show", "--all", session).stdout.split())
     assert "timed steps 19 counted" in shown
-    assert "last loss 1.09 measured" in shown
+    assert "last loss 1.090 measured" in shown
     assert "steps are from lines in the format of pytorch/examples' ImageNet script" in shown
     median = float(shown.partition("step time, median ")[2].partition(" ms")[0])
     assert median >= 12 and 95 * median <= 1000 * timing["real_seconds"], "half of them are shorter"
