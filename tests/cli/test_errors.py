@@ -14,6 +14,7 @@ import pytest
 
 from gpuwatch.session import schema
 from tests.conftest import Cli
+from tests.disks import mounted
 from tests.reading import events, sessions, step_numbers
 from tests.terminal import Pty, surroundings
 from tests.waiting import until
@@ -212,13 +213,8 @@ def test_a_closed_pipe_is_no_error(cli: Cli, tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> object:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=400k", "none", str(folder)]
-    if subprocess.run(command, check=False).returncode:
-        pytest.skip("mounting a tmpfs is not permitted here")
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
+    with mounted(tmp_path / "small", "size=400k") as folder:
+        yield folder
 
 
 def test_a_disk_that_is_full_from_the_start(cli: Cli, small_disk: Path) -> None:

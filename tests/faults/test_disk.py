@@ -18,6 +18,7 @@ from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.plan import read
 from gpuwatch.session.writing.write_hints import write_hint
 from tests.conftest import Cli
+from tests.disks import mounted
 from tests.session.samples import step_numbers
 from tests.waiting import until
 
@@ -38,13 +39,8 @@ from .test_taken_up import until_told
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(folder)]
-    if subprocess.run(command, check=False).returncode:
-        pytest.skip("mounting a tmpfs is not permitted here")
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
+    with mounted(tmp_path / "disk", "size=600k") as folder:
+        yield folder
 
 
 def fill(disk: Path) -> Path:

@@ -17,6 +17,7 @@ from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.commands import Export, Process, export_of, export_report, left_behind
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
+from tests.disks import mounted
 
 from ..conftest import Fake
 from ..harness import live, piloted, running, screen_text, shows
@@ -52,13 +53,8 @@ def at_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(folder)]
-    if subprocess.run(command, check=False, capture_output=True).returncode:
-        pytest.skip("mounting a tmpfs is not permitted here")
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
+    with mounted(tmp_path / "disk", "size=4m") as folder:
+        yield folder
 
 
 def planned(paths: list[Path]) -> Path:

@@ -27,6 +27,7 @@ from gpuwatch.tui.home.screen import DemoScreen, HomeScreen
 from gpuwatch.tui.home.watch import little_room
 from gpuwatch.tui.live.screen import LiveScreen
 from tests import waiting
+from tests.disks import mounted
 
 from ..conftest import ROOT, Fake, entry
 from ..harness import drawn, live, running, screen_text, shows, until
@@ -73,13 +74,8 @@ async def test_a_recorder_that_cannot_start_is_told(
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
     """A disk of 64 MiB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(folder)]
-    if subprocess.run(mount, check=False, capture_output=True).returncode:
-        pytest.skip("mounting a tmpfs is not permitted here")
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
+    with mounted(tmp_path / "small", "size=64m") as folder:
+        yield folder
 
 
 async def test_a_disk_of_recordings_that_is_nearly_full_is_a_warning_after_the_others(
