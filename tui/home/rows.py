@@ -3,7 +3,6 @@ of an empty one: what can run here, what is missing, the key or command that com
 
 from __future__ import annotations
 
-import re
 from dataclasses import field
 from pathlib import Path
 
@@ -123,8 +122,8 @@ def details(item: Item, width: int, lines: int) -> list[Line]:
     elif item.entry is not None and (item.entry.name or cell_len(item.ran) >= COMMAND_WIDTH):
         told.append(("", f"{item.ran} in {at_place(item.of.place, item.entry.environment)}"))
     if failed is not None:
-        by = _BY_SIGNAL.fullmatch(failed.status_text)
-        in_list = by is not None and failed.failure.endswith(f"({by[1]})")  # in its words, then
+        signal = failed.status_text.removeprefix("ended by ")
+        in_list = failed.failure.endswith(f"({signal})")  # in its words, then
         ended = failed.failure if in_list else failed.status_text
         why = [ended] if ended else []
         why += [failed.reason] if failed.reason not in failed.status_text else []
@@ -176,7 +175,6 @@ def _unlisted(state: HomeState, width: int) -> list[Line]:
     ][:_MOST_UNLISTED]
 
 
-_BY_SIGNAL = re.compile(r"ended by (SIG\w+)")
 _MOST = 12
 _MOST_LINES, _INDENT = 3, 19
 

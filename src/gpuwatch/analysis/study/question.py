@@ -45,6 +45,8 @@ _MOST_IN_WORDS = 20
 """Steps of which one is slow, up to which they are counted."""
 _LEAST = 4
 """Steps differ if their logarithm is beyond this part of that where most of the difference lies."""
+_NAMES = "\0"
+"""Stands in a remark for the names of its cells; no label has it."""
 
 
 def slow_steps(baseline: Cell, other: Cell, margin: float, *, slower: bool) -> str | None:
@@ -435,14 +437,10 @@ def _remarks(sides: Sequence[_Side], base: int, contrasts: Sequence[Contrast]) -
     """What no verdict has as its reason, the same of several cells in one line."""
     baseline = sides[base].cell
     alike = grouped(
-        (remarks(baseline, replace(cell, label=""))[at], (at, cell))
+        (text, cell.label)
         for contrast in contrasts
         for cell in [sides[contrast.other].cell]
-        for at, text in enumerate(remarks(baseline, cell))
-        if text not in contrast.verdict.reasons
+        for text in remarks(baseline, replace(cell, label=_NAMES))
+        if text.replace(_NAMES, cell.label) not in contrast.verdict.reasons
     )
-    return [
-        remarks(baseline, replace(of[0][1], label=" and ".join(cell.label for _, cell in of)))[at]
-        for of in alike.values()
-        for at in [of[0][0]]
-    ]
+    return [text.replace(_NAMES, " and ".join(labels)) for text, labels in alike.items()]
