@@ -12,7 +12,7 @@ from gpuwatch.analysis.results import Kind, Question, StudyResult
 from gpuwatch.analysis.study.read import read_sessions, read_study
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.report.document.reasons import difference_name, differing_facts
-from gpuwatch.report.document.study import brief, verdict_first
+from gpuwatch.report.document.study import brief, lettered, verdict_first
 from gpuwatch.report.text import as_text
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.blocks import plan_runs
@@ -323,6 +323,25 @@ def test_programs_of_two_names_are_compared_across_commands_alone(tmp_path: Path
     )
     (contrast,) = only(read_sessions(paths, across_commands=True)).contrasts
     assert contrast.verdict.kind is Kind.SLOWER
+
+
+def test_across_commands_every_letter_is_of_the_same_runs(tmp_path: Path) -> None:
+    there = Environment("docker", "docker=team/image")
+    (tmp_path / "there").mkdir()
+    paths = []
+    for name in ("train.py", "alone.py", "other.py"):
+        paths += saved(tmp_path, f"python {name}", 0.5)
+        if name != "alone.py":
+            paths += saved(tmp_path / "there", f"python {name}", 0.6, environment=there)
+    legends = []
+    for across in (False, True):
+        shown, legend = lettered(read_sessions(paths, across_commands=across))
+        cells = [cell for question in shown.questions for cell in question.cells]
+        legends.append({cell.label: cell.runs[0].session.path for cell in cells})
+        assert [each.letter for each in legend] == sorted(legends[-1]) == list("ABCDE")
+    assert legends[0] == legends[1]
+    _, legend = lettered(read_sessions(paths))
+    assert [each.label for each in legend][1:3] == ["train.py, docker=team/image", "alone.py, bare"]
 
 
 def test_what_several_alone_report_is_told_in_one_line(tmp_path: Path) -> None:

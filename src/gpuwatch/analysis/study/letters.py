@@ -45,26 +45,29 @@ def with_letters(
 ) -> tuple[StudyResult, tuple[LegendEntry, ...]]:
     """``result`` with letters as the labels of its cells, and their legend.
 
-    A label has the same letter in every question; ``each_run``: every run has its own. Sentences
-    keep the labels, so that they can be quoted. Without a long label among those compared, nothing
-    changes and the legend is empty. Of runs put together by hand it has command, file and start,
-    and letters go by their order.
+    A label has the same letter in every question; ``each_run``: every run has its own. So has every
+    cell of several programs put together by hand, as letters have to stay across commands.
+    Sentences keep the labels, so that they can be quoted. Without a long label among those
+    compared, nothing changes and the legend is empty. Of runs put together by hand it has command,
+    file and start, and letters go by their order.
     """
-    asked = [each for each in result.questions if each_run or len(each.cells) > 1]
-    order = {session.path: at for at, session in enumerate(result.sessions)}
+    by_hand = result.plan is None
+    commands = by_hand and any(each.workload["kind"] == "command" for each in result.questions)
+    apart = each_run or (commands and len(result.questions) > 1)
+    asked = [each for each in result.questions if apart or len(each.cells) > 1]
+    sessions = result.sessions if each_run or by_hand else ()
+    order = {session.path: at for at, session in enumerate(sessions)}
+
+    def first(cell: Cell) -> str:
+        return cell.runs[0].session.path if cell.runs else ""
 
     def key(cell: Cell) -> str:
-        return cell.runs[0].session.path if each_run and cell.runs else cell.label
+        return (apart and first(cell)) or cell.label
 
     found = grouped((key(of), (question, of)) for question in asked for of in question.cells)
-
-    def place(cell: Cell) -> int:
-        by_run = cell.runs and (each_run or result.plan is None)
-        return order[cell.runs[0].session.path] if by_run else len(order)
-
-    keys = sorted(found, key=lambda each: place(found[each][0][1]))
-    headed = dict(zip(order, headings(result.sessions), strict=True)) if each_run else {}
-    names = list(headed.values()) or keys
+    keys = sorted(found, key=lambda each: order.get(first(found[each][0][1]), len(order)))
+    headed = dict(zip(order, headings(sessions), strict=True)) if each_run else {}
+    names = [headed.get(each, found[each][0][1].label) for each in keys]
     if letters(names) == names:
         return result, ()
     letter_of = {each: _letter(at) for at, each in enumerate(keys)}
@@ -73,9 +76,10 @@ def with_letters(
     legend = []
     for each, letter in letter_of.items():
         label, runs = found[each][0][1].label, [run for _, cell in found[each] for run in cell.runs]
-        by_hand = len(runs) == 1 and result.plan is None
-        told = _told(label, runs[0], alone=each_run) if by_hand else headed.get(each, label)
         of = tuple(question.label for question, _ in found[each])
+        told = headed.get(each, ", ".join((*of, label)) if apart else label)
+        if by_hand and len(runs) == 1:
+            told = _told(label, runs[0], alone=each_run)
         called = frozenset((label, *of[:each_run]))
         legend.append(LegendEntry(letter, told, each in baselines - others, of, called))
     questions = tuple(
