@@ -18,6 +18,7 @@ from gpuwatch.recorder.progress import (
     formats,
     imagenet,
     nanogpt,
+    numbered,
     plain,
     torchtitan,
     transformers,
@@ -108,6 +109,43 @@ def test_a_line_without_a_place_or_of_other_data_tells_no_loss(line: str) -> Non
     assert plain(line) is None
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step 10/500 loss 0.37 step time 12 ms",
+        "12:03:01 INFO Step: 10 | loss: 0.37",
+        "[iteration 10] Loss: 0.37",
+        '{"time_per_step": 3, "global_step": 10, "loss": 0.37}',
+    ],
+)
+def test_a_plain_line_with_the_word_of_a_step_tells_its_number_too(line: str) -> None:
+    assert numbered(line) == Progress(step=10, loss=0.37)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "epoch 0 step 3 loss 0.37",
+        " 12/100 [00:03<00:20,  4.1it/s, loss=0.37]",
+        "batch 3/9, 1.5 s per step 3 ms/step 3, loss 0.37",
+        "3/9 step 12 ms loss 0.37",
+        "3/9 step 1.5 loss 0.37",
+        "step 10 val_loss 0.37",
+        "step 10",
+    ],
+)
+def test_a_line_of_an_epoch_or_of_no_step_tells_no_number(line: str) -> None:
+    assert numbered(line) is None
+
+
+def test_numbered_lines_are_steps_without_a_hook_and_a_second_line_of_a_step_is_none() -> None:
+    lines = [f"step {step} loss {loss}" for step, loss in ((5, 3), (10, 2), (10, 9), (15, 1))]
+    rows = rows_of(*lines)
+    assert steps(rows) == [(5, 1, 1), (10, 5, 0), (15, 5, 0)]
+    assert events(rows) == ["progress-lines"]
+    assert events(rows_of(*lines, "step 5 loss 1")) == ["progress-lines", "several-writers"]
+
+
 @pytest.mark.parametrize("line", [TITAN, COLOURED])
 def test_a_line_of_torchtitan_tells_number_and_loss_and_no_time(line: str) -> None:
     assert torchtitan(line.format(step=10)) == Progress(step=10, loss=6.25)
@@ -133,7 +171,10 @@ def test_a_line_of_torchtitan_tells_number_and_loss_and_no_time(line: str) -> No
     ],
 )
 def test_other_text_is_no_step(line: str) -> None:
-    assert {name for name, each in formats() if each.read(line) is not None} <= {"plain"}
+    assert {name for name, each in formats() if each.read(line) is not None} <= {
+        "plain",
+        "numbered",
+    }
 
 
 def test_a_line_of_nanogpt_tells_number_and_loss_and_no_time() -> None:

@@ -31,7 +31,7 @@ from gpuwatch.analysis.samples.cpu_time import (
     threads_of,
     usable_cores,
 )
-from gpuwatch.analysis.samples.step_lines import no_steps
+from gpuwatch.analysis.samples.step_lines import no_steps, untimed
 from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.analysis.summary.notes import out_of_order
 from gpuwatch.core.aggregate import average_of, total_of
@@ -132,7 +132,8 @@ class Checks:
             self._checked = self._steps.newest
         doubts = [Alert("ceiling", str(n), text) for n, text in enumerate(self.ceilings.doubts())]
         omitted = [Alert("left-out", str(n), text) for n, text in enumerate(self._reader.left_out)]
-        steps = [Alert("steps", "", self._steps.doubt)] if self._steps.doubt else []
+        doubt = self._steps.doubt  # lines that tell no time are no trouble: the figures say so
+        steps = [Alert("steps", "", doubt)] if doubt and doubt != untimed(self._meta) else []
         told = gpu_sharing.told_of_pods(self._facts, sorted(gpus or ()))
         pods = [Alert("pods", "", text) for text in told]
         launched = number(mapping(self._meta.get("launch")).get("t"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import field, replace
 
 from gpuwatch.core.lazy_dataclass import dataclass
 
@@ -130,7 +130,8 @@ def transformers(line: str) -> Progress | None:
 
 
 _PLACE = re.compile(
-    r"\b(?:step|iter|iteration|it|batch|epoch)\W{0,3}\d|\b\d{1,9}/\d{1,9}\b", re.IGNORECASE
+    r"\b(?:(?:global_)?step|iter|iteration|it|batch|epoch)\W{0,3}\d|\b\d{1,9}/\d{1,9}\b",
+    re.IGNORECASE,
 )
 _LOSS = re.compile(
     r"(?<![\w-])(?:train(?:ing)?[ _/])?loss()['\"]?\s{0,3}[:=]?\s{0,3}(?:tensor\()?"
@@ -149,6 +150,21 @@ def plain(line: str) -> Progress | None:
     if "oss" not in line or not _PLACE.search(line) or _OTHER_DATA.search(line):
         return None
     return _told(_LOSS.search(line))
+
+
+_NUMBER = re.compile(
+    r"(?<!per )(?<![\w/])(?:global[_ ])?(?:step|iter(?:ation)?)['\"]?\s{0,3}[:=#]?\s{0,3}(\d{1,12})"
+    r"(?![\d.]|\s?[mnµu]?s(?:ec)?\b)",
+    re.IGNORECASE,
+)
+
+
+def numbered(line: str) -> Progress | None:
+    """Of the lines of :func:`plain` those with ``step 10`` or ``iter 10`` and no word of an epoch,
+    after which a program may count anew."""
+    told = plain(line)
+    number = _NUMBER.search(line) if told and "epoch" not in line.lower() else None
+    return replace(told, step=int(number[1])) if told and number else None
 
 
 def _told(match: re.Match[str] | None) -> Progress | None:
@@ -192,19 +208,26 @@ OWN = {
         figures="with `loss` and a number, of a step or a mean",
         read=plain,
     ),
+    "numbered": ProgressLines(  # behind "plain", which reads all that it reads
+        program="",
+        figures="with a step's number and `loss`, of that step or a mean",
+        read=numbered,
+        untimed="the lines tell no step's time",
+    ),
 }
 """Built-in formats by name. Other packages cannot replace them."""
 
 
 def formats() -> Iterator[tuple[str, ProgressLines]]:
-    """Every format by name, the built-in ones first. A package that cannot be loaded is left out.
+    """Every format by name, those of any program last. A package that cannot be loaded is left out.
 
     It reads the metadata of all packages: some tens of milliseconds.
     """
     from importlib.metadata import entry_points
 
-    yield from OWN.items()
+    yield from ((name, each) for name, each in OWN.items() if each.program)
     for entry in entry_points(group=GROUP):
         if entry.name not in OWN:
             with suppress(Exception, SystemExit):
                 yield entry.name, entry.load()
+    yield from ((name, each) for name, each in OWN.items() if not each.program)

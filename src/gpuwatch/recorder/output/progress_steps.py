@@ -63,6 +63,8 @@ class ProgressSteps:
                 progress = each.read(line)
                 if progress is None or (numbered and progress.step is None):
                     continue
+                if not each.program and progress.step == self._last is not None:
+                    return None, False  # more about the same step
                 step, self.numbered = self._step(progress), progress.step is not None
             except Malformed:
                 return None, False
