@@ -27,7 +27,7 @@ from gpuwatch.core.units import NS
 from gpuwatch.session.placement import elsewhere
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
-from gpuwatch.session.reading.status import State, Status
+from gpuwatch.session.reading.status import BAD, State, Status
 from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow, Processes
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import NONE
@@ -546,7 +546,7 @@ def trouble(reader: SessionReader, meta: Mapping[str, Any], state: Status) -> Tr
         return Trouble(str(error["message"]), str(hint) if hint else None)
     if state.state is State.LOST and (said := _said_by_recorder(reader.path)):
         return Trouble(said)
-    if state.state.value in ("failed", "killed", "lost", "fetched in part"):
+    if state.state in BAD:
         reason = reason_of(reader, meta, state)
         passed_on = failure_of(meta, state, reason, printed=False)
         return Trouble(failure_of(meta, state, reason) or state.text, passed_on=passed_on)

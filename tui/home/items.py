@@ -7,11 +7,12 @@ from pathlib import Path
 
 from gpuwatch.analysis.summary.listing import ListedSession, ListedStudy, elapsed, what_ran
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.session.reading import status
 from gpuwatch.session.reading.status import State
 
 GOING_ON = frozenset(state.value for state in (State.QUEUED, State.STARTING, State.RUNNING))
 _STOPPABLE = GOING_ON | {State.LOST.value, State.UNKNOWN.value}
-BAD = ("failed", "killed", "lost", State.IN_PART.value, "unreadable")
+BAD = (*status.BAD, "unreadable")
 """States of a run that did not end well."""
 
 
@@ -87,7 +88,7 @@ class Item:
             return self.study.waits, self.study.waits
         many, planned = len(self.every), self.study.runs or len(self.every)
         ends = Counter(run.status for run in self.every)
-        bad = [state for state in BAD if ends[state]]
+        bad = [state for state in ends if state in BAD]
         if self.goes_on:
             return State.RUNNING.value, f"run {many}/{planned}"
         if bad:

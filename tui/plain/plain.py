@@ -29,7 +29,7 @@ from gpuwatch.core.units import (
 )
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
-from gpuwatch.session.reading.status import State
+from gpuwatch.session.reading.status import FAILED, State
 from gpuwatch.session.study.estimate import about
 from gpuwatch.session.study.progress import recorder_alive, tally
 from gpuwatch.tui.feed.collector import Collector
@@ -99,7 +99,7 @@ def end_lines(snapshot: Snapshot, *, printed: bool = True) -> list[str]:
     ended, trouble = clean(snapshot.status.text), snapshot.trouble
     own = "" if trouble is None or printed else trouble.passed_on
     cause = ended if trouble is None else clean(own or trouble.text)
-    if snapshot.status.state in (State.FAILED, State.KILLED):
+    if snapshot.status.state in FAILED:
         ended = cause
     lines = [f"{over} is over after {clock_time(snapshot.seconds)}: {ended}"]
     lines += [f"error: {cause}"] if cause != ended else []

@@ -38,6 +38,7 @@ MARKS = {
     State.FINISHED: ("✓", "good"),
     State.FAILED: ("✗", "bad"),
     State.KILLED: ("✗", "bad"),
+    State.TIMED_OUT: ("✗", "bad"),
     State.STOPPED: ("■", "warn"),
     State.LOST: ("?", "warn"),
     State.IN_PART: ("?", "warn"),

@@ -240,7 +240,7 @@ def test_a_time_limit_lets_the_workload_save(here: Cli) -> None:
     assert f"gpuwatch resume {folder.name}" in str(known["hint"])
     assert "from its beginning, with the same limit" in str(known["hint"])
     assert (here.home / "saved").read_text() == "saved\n"
-    assert status(here) == ["killed"]
+    assert status(here) == ["timed out"]
     (session,) = json.loads(here.read("sessions", "--format", "json").stdout)["sessions"]
     assert session["failure"] == f"timed out on {known['where']}: {reason}"
     said = folder / "summary.csv"

@@ -151,6 +151,7 @@ def study(*states: str, going_on: bool = False, runs: int | None = None) -> Item
         (study("finished", going_on=True, runs=5), ("running", "run 1/5")),
         (study("finished", "killed"), ("failed", "1 killed")),
         (study("failed", "killed"), ("failed", "2 failed")),
+        (study("finished", "timed out"), ("failed", "1 timed out")),
         (study("finished", "stopped"), ("stopped", "1/2 runs")),
         (study("finished", runs=5), ("stopped", "1/5 runs")),
     ],
@@ -342,7 +343,7 @@ def test_a_study_started_with_its_first_run_and_took_until_the_last_one_ended() 
     assert replace(broken, every=(unread,)).elapsed is None
 
 
-@pytest.mark.parametrize("state", ["failed", "killed", "lost", "unreadable"])
+@pytest.mark.parametrize("state", ["failed", "killed", "timed out", "lost", "unreadable"])
 def test_why_a_run_did_not_end_well_stands_in_the_foot(state: str) -> None:
     ended = entry("a/01", status=state, status_text="exit code 1", reason="No module named 'x'")
     told = ["".join(part for part, _ in row.spans()) for row in details(Item(entry=ended), 80, 3)]

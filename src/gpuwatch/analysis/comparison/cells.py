@@ -179,6 +179,7 @@ _ABSENT = ("did not run", "did not run")
 _WAYS = {
     State.FAILED: ("failed", "failed"),
     State.KILLED: ("was killed", "were killed"),
+    State.TIMED_OUT: ("timed out", "timed out"),
     State.LOST: ("was lost", "were lost"),
     State.IN_PART: ("was fetched in part", "were fetched in part"),
     State.STOPPED: ("was stopped", "were stopped"),

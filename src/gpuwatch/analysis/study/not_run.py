@@ -12,7 +12,7 @@ from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.summary.missing import with_counts
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.units import counted
-from gpuwatch.session.reading.status import State
+from gpuwatch.session.reading.status import FAILED
 from gpuwatch.session.study.plan import Plan
 from gpuwatch.session.study.plan import labels as planned
 from gpuwatch.session.study.study_folder import NotRun
@@ -76,7 +76,7 @@ def blocks_done(result: StudyResult, part: int) -> int:
     over = {
         Path(each.path).name
         for each in result.sessions
-        if each.status.state in (State.FAILED, State.KILLED) or ended_as_asked(each)
+        if each.status.state in FAILED or ended_as_asked(each)
     }
     blocks: dict[int, bool] = {}
     for run in result.plan.runs:

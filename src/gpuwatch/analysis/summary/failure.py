@@ -9,7 +9,7 @@ from pathlib import PurePath
 from gpuwatch.core.models import JSON, mapping, sequence
 from gpuwatch.core.text import clean, cut, shell
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.reading.status import State, Status, signal_name
+from gpuwatch.session.reading.status import FAILED, State, Status, signal_name
 
 _LONGEST = 300
 """Characters of a command in a list."""
@@ -94,7 +94,7 @@ _SIGNALS = {
 
 def reason_of(reader: SessionReader, meta: Mapping[str, JSON], status: Status) -> str:
     """Why a run failed: the error it reported, else :func:`cause_in` its standard error."""
-    if status.state not in (State.FAILED, State.KILLED):
+    if status.state not in FAILED:
         return ""
     if reported := mapping(meta.get("error")).get("message"):
         return clean(reported)
@@ -189,7 +189,7 @@ def in_few_words(
     memory. Not ``printed``: without what the program printed, but for the class of an exception or
     that memory was short, as nobody knows what else stands there.
     """
-    if status.state not in (State.FAILED, State.KILLED):
+    if status.state not in FAILED:
         return ""
     rank = _RANK.findall(reason)[0]
     if found := _OUT_OF_MEMORY.search(reason):

@@ -236,7 +236,7 @@ def _coloured(table: str) -> str:
     start, end = len(before), len(head) - len(behind.lstrip())
 
     def status(text: str) -> str:
-        failed = any(word in text for word in ("fail", "kill", "lost"))
+        failed = any(word in text for word in ("fail", "kill", "lost", "timed"))
         code = "1;31" if failed else "32" if "running" in text or "starting" in text else ""
         return f"\x1b[{code}m{text}\x1b[m" if code else text
 

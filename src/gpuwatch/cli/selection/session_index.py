@@ -29,15 +29,15 @@ from gpuwatch.core.models import JSON
 from gpuwatch.session.placement import Placement
 from gpuwatch.session.placement import read as read_placement
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.reading.status import State
+from gpuwatch.session.reading.status import FAILED, State
 from gpuwatch.session.study.label import NONE
 from gpuwatch.session.study.labels import read_with_problem
 from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.study_folder import SUMMARY_JSON, is_held
 from gpuwatch.session.study.summary import sayings
 
-_OVER = frozenset({"finished", "failed", "killed", "stopped"})
-_VERSION = [13, __version__, *ListedSession.__annotations__]
+_OVER = (State.FINISHED, State.STOPPED, *FAILED)
+_VERSION = [14, __version__, *ListedSession.__annotations__]
 
 
 def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:

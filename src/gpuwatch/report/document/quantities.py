@@ -19,12 +19,11 @@ from gpuwatch.core import units
 from gpuwatch.core.metrics import Method, label
 from gpuwatch.core.text import clean
 from gpuwatch.report.document.blocks import CHANGED, Section, Sentence, Table
-from gpuwatch.session.reading.status import State
+from gpuwatch.session.reading.status import BAD
 from gpuwatch.session.study.plan import Plan
 
 _FIRST = "steps"
 """The group of the metric that verdicts are about."""
-_BAD = frozenset({State.FAILED, State.KILLED, State.LOST, State.IN_PART})
 BADGES = {Method.COUNTED.value: "c", Method.BOUND.value: "b"}
 """Letters for methods; without one a quantity is measured."""
 _IN_NAME = {"{sample}/s": ", samples/s", "{token}/s": ", tokens/s"}
@@ -92,7 +91,7 @@ def _judged(question: Question) -> list[tuple[str, ...]]:
         in_part = sum(each.in_part for each in cell.not_run)
         others = (
             (len(cell.judged) - len(ended), "going on"),
-            (sum(run.session.status.state in _BAD for run in ended), "failed"),
+            (sum(run.session.status.state in BAD for run in ended), "failed"),
             (len(cell.not_run) - in_part, "did not run"),
             (in_part, "fetched in part"),
         )

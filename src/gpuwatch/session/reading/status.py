@@ -37,12 +37,19 @@ class State(str, Enum):
     FINISHED = "finished"
     FAILED = "failed"
     KILLED = "killed"
+    TIMED_OUT = "timed out"
+    """Its place ended it when its time was over."""
     STOPPED = "stopped"
     LOST = "lost"
     IN_PART = "fetched in part"
     """Recorded elsewhere to its end, of which a few figures are here."""
     UNKNOWN = "unknown"
     """It runs elsewhere, and whether it still does cannot be told from here."""
+
+
+FAILED = (State.FAILED, State.KILLED, State.TIMED_OUT)
+BAD = (*FAILED, State.LOST, State.IN_PART)
+"""States of a run that did not end well."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +217,8 @@ def _told_to_end(meta: Mapping[str, JSON], result: Mapping[str, JSON], path: Pat
     if not state.cut_off:
         return None
     # The exit code is of how it took the signal.
-    return Status(State.KILLED, placement.text if state is placement.state else state.value)
+    ended = State.TIMED_OUT if state is JobState.TIMED_OUT else State.KILLED
+    return Status(ended, placement.text if state is placement.state else state.value)
 
 
 def _stopped(reason: str) -> str:

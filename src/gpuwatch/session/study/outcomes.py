@@ -9,7 +9,7 @@ from pathlib import Path
 from gpuwatch.core.errors import NotASession
 from gpuwatch.core.models import JSON, Problem, mapping
 from gpuwatch.session.reading.reader import read_meta
-from gpuwatch.session.reading.status import State, status
+from gpuwatch.session.reading.status import FAILED, State, status
 from gpuwatch.session.study.estimate import cell
 from gpuwatch.session.study.plan import Plan, PlannedRun, case_label
 
@@ -45,7 +45,7 @@ def end_of(path: Path) -> End | None:
     state = status(meta, path).state
     if state in (State.FINISHED, State.STOPPED):
         return End(state.value)
-    if state not in (State.FAILED, State.KILLED):
+    if state not in FAILED:
         return None
     message = str(mapping(meta.get("error")).get("message"))
     killed = mapping(meta.get("result")).get("out_of_memory") is True
