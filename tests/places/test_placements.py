@@ -47,6 +47,19 @@ def test_what_is_noted_is_read_again(placed: Placed) -> None:
     assert placements.all_placed() == []
 
 
+def test_a_name_of_several_studies_is_refused_and_they_are_told(
+    placed: Placed, tmp_path: Path
+) -> None:
+    (other := tmp_path / "other" / "study").mkdir(parents=True)
+    sent = [placements.create("slurm", other, tmp_path / "capsule") for _ in range(2)]
+    with pytest.raises(UsageError, match="study may be any of 2") as refused:
+        placements.named("study")
+    assert str(other) in str(refused.value.hint) and placed.study in str(refused.value.hint)
+    assert placements.named(str(other)) == placements.newest() == sent[1], "sent again"
+    placements.forget(placed)
+    assert placements.named("study") == sent[1]
+
+
 def test_a_study_that_was_moved_or_copied_is_not_the_one_that_was_sent(placed: Placed) -> None:
     Path(placed.study).rename(Path(placed.study).with_name("other"))
     assert placements.of_study(Path(placed.study).with_name("other")) is None

@@ -79,8 +79,8 @@ def test_every_key_is_documented_and_every_documented_key_is_there(two_cases: St
     assert set(keys(read(two_cases))) == documented("compare SESSION...")
 
 
-@pytest.mark.parametrize("of", ["timing", "step"])
-def test_every_key_of_a_runs_times_is_documented_and_there(result: StudyResult, of: str) -> None:
+@pytest.mark.parametrize("of", ["session", "timing", "step"])
+def test_every_key_of_a_run_is_documented_and_there(result: StudyResult, of: str) -> None:
     found = as_json.summary(result.sessions[0])[of]
     told = documented("show SESSION")
     assert set(keys(found, of)) == {key for key in told if key.startswith(f"{of}.")}

@@ -21,7 +21,7 @@ from gpuwatch.core import output, paths
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.processes import ProcessId, identify
-from gpuwatch.core.text import to_paste
+from gpuwatch.core.text import shell, to_paste
 from gpuwatch.core.typed import typed
 from gpuwatch.places.base import Job
 from gpuwatch.session.reading.status import process_id
@@ -166,22 +166,30 @@ def of_study(folder: Path) -> Placed | None:
 
 
 def named(text: str) -> Placed | None:
-    """What is noted of the study that ``text`` names: its folder, or that folder's name."""
+    """What is noted of the study that ``text`` names: its folder, or that folder's name.
+
+    Raises:
+        UsageError: several have the name.
+    """
     path = Path(text)
     if os.path.isdir(path):
         return of_study(path)
-    return next((placed for placed in all_placed() if Path(placed.study).name == text), None)
+    found = dict.fromkeys(each.study for each in all_placed() if Path(each.study).name == text)
+    if len(found) > 1:
+        ones = ", ".join(map(shell, found))
+        raise UsageError(f"{text} may be any of {len(found)}", f"name one: {ones}")
+    return next((of_study(Path(each)) for each in found), None)
 
 
 def newest() -> Placed | None:
     """The study that goes on at a place and was sent there last."""
-    going_on = [placed for placed in all_placed() if not placed.done]
-    return max(going_on, key=lambda placed: placed.sent, default=None)
+    return next((placed for placed in all_placed() if not placed.done), None)
 
 
 def all_placed() -> list[Placed]:
-    """Everything that this user sent to places."""
-    return [placed for name in _ids() if (placed := read(name)) is not None]
+    """Everything that this user sent to places, the newest first."""
+    found = (placed for name in _ids() if (placed := read(name)) is not None)
+    return sorted(found, key=lambda placed: -placed.sent)
 
 
 def unreadable() -> list[Path]:

@@ -75,7 +75,7 @@ def summary(session: Summary) -> JSON:
     told = {
         "schema": JSON_SCHEMA,
         "session": {
-            **_those(session, "id", "path", "label"),
+            **_those(session, "id", "path", "label", "place"),
             **_those(session.given, "name", "tags", "note"),
             "status": session.status.state.value,
             "status_text": session.status.text,
