@@ -188,6 +188,16 @@ def test_the_class_of_a_ranks_exception_is_told_without_its_path() -> None:
     assert in_few_words(FAILED, f"rank 1: {MEMORY}").startswith("rank 1: CUDA out of memory (tri")
 
 
+def test_that_a_wrapper_saw_its_program_fail_is_no_reason_after_the_programs_own() -> None:
+    failed = "subprocess.CalledProcessError: Command '['{}', 'x']' returned non-zero exit status 1."
+    own, wrapper = [TRACEBACK, FRAME, "KeyError: 'x'"], failed.format("/usr/bin/python3.11")
+    assert cause_in([*own, TRACEBACK, FRAME, wrapper]) == "KeyError: 'x'"
+    assert cause_in([TRACEBACK, FRAME, wrapper]) == wrapper
+    went_on = [*own, "going on", TRACEBACK, FRAME, wrapper]
+    assert cause_in(went_on, [0, 0, 0, *[10**9] * 4]) == wrapper
+    assert cause_in([*own, TRACEBACK, FRAME, failed.format("make")]) == failed.format("make")
+
+
 def test_an_exception_after_which_the_program_went_on_is_not_its_reason() -> None:
     lines = [TRACEBACK, FRAME, "FileNotFoundError: no cache", "going on", "error: no labels"]
     assert cause_in(lines, [0, 0, 0, 0, 0]) == "FileNotFoundError: no cache"

@@ -61,6 +61,8 @@ _LOST_A_RANK = re.compile(
 _ENDED = re.compile(r"\brank +: (\d{1,6})\b.*\n.*\bexitcode +: (?!-15)(-?\d{1,6})\b")
 """In torchrun's summary a rank that torchrun did not end itself; the first that failed is last."""
 _TRACEBACK, _OF_TORCHRUN = "Traceback (most recent call last):", "ChildFailedError"
+_OF_A_WRAPPER = re.compile(r"subprocess\.CalledProcessError: Command '\['[^']*python")
+"""What ``accelerate launch`` raises where the program that it runs failed."""
 _RULES = 2
 """Rules of torchrun's summary: below the exception, and at its end."""
 _IGNORED = "Exception ignored"
@@ -126,8 +128,9 @@ def cause_in(lines: Sequence[str], times: Sequence[int] = ()) -> str:
             unfinished.add(rank)
         elif rank in unfinished and _RAISED.match(text):
             unfinished.remove(rank)
-            raised.append((rank, text.rstrip(":")))
-            after, late, began, rules = [], False, time, 0
+            if late or not raised or not _OF_A_WRAPPER.match(text):
+                raised.append((rank, text.rstrip(":")))
+                after, late, began, rules = [], False, time, 0
         elif _BY_TORCHRUN.match(text) or (indented and rank in unfinished):
             continue
         elif raised and _OF_TORCHRUN in raised[-1][1] and rules < _RULES:
