@@ -169,7 +169,7 @@ def test_a_place_that_cannot_be_loaded_says_what_to_do(cli: Cli, other: Path) ->
 def test_it_is_checked_by_doctor(cli: Cli, other: Path) -> None:
     done = cli("doctor", "--on", f"folder={other}", "--", "true")
     assert "clock agrees" in done.stderr and "bare" in done.stdout
-    assert f"\nnext: gpuwatch run --on folder={other} mnist-cnn" in done.stdout
+    assert f"\nnext: gpuwatch run mnist-cnn --on folder={other}" in done.stdout
 
 
 def test_a_plan_says_what_the_place_says(cli: Cli, other: Path) -> None:

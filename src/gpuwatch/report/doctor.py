@@ -144,8 +144,9 @@ def _answer(problems: Sequence[Problem]) -> dict[str, JSON]:
     return {"ready": not problems, "problems": [asdict(problem) for problem in problems]}
 
 
-def terminal(report: Report) -> str:
-    """The report in 80 columns; only commands may be longer, so that they can be copied."""
+def terminal(report: Report, on: str = "") -> str:
+    """The report in 80 columns; only commands may be longer, so that they can be copied. ``on``:
+    the place that this is, for who reads it elsewhere."""
     rows = [
         [
             clean(each.environment.label, _LONGEST_LABEL),
@@ -166,31 +167,33 @@ def terminal(report: Report) -> str:
             parts += _problem(f"{each.environment.label}{only}", problem)
     if any(each.problems for each in report.environments):
         parts.append("")
-    parts += [*_machine(report), "", f"next: {next_command(report)}"]
+    parts += [*_machine(report), "", f"next: {_next(report, on)}"]
     return "\n".join(parts) + "\n"
 
 
-def next_command(report: Report) -> str:
+def _next(report: Report, on: str) -> str:
     """The next step: a run in the ready environments, else the fix of the first problem."""
+    there = f" --on {shell(on)}" if on else ""
     able = [each for each in report.environments if each.ready]
     ready = [each for each in able if each.text not in report.offered] or able[:1]
     if not ready:
         cpu = [each for each in report.environments if not each.without_gpu]
         if not cpu:
             hints = [p.hint for each in report.environments for p in each.problems if p.hint]
-            return clean(hints[0]) if hints else "gpuwatch --help"
-        return _run(cpu, " --gpus none")
+            hint = clean(hints[0]) if hints else "gpuwatch --help"
+            return f"on {on}: {hint}" if on else hint
+        return _run(cpu, f"{there} --gpus none")
     reason = "" if report.gpu_reason is None else report.gpu_reason.code
-    return _run(ready, " --gpus none" if reason in ("gpus-none", "gpus-unclear") else "")
+    return _run(ready, there + " --gpus none" * (reason in ("gpus-none", "gpus-unclear")))
 
 
-def _run(environments: Sequence[EnvironmentCheck], gpus: str) -> str:
+def _run(environments: Sequence[EnvironmentCheck], options: str) -> str:
     images = [each.text for each in environments if each.only_there]
     texts = images or [each.text for each in environments]
     chosen = "" if texts == ["bare"] else "".join(f" --env {shell(text)}" for text in texts)
     if images:
-        return f"gpuwatch --record{chosen}{gpus} -- python3 -c 'import torch, torchvision'"
-    return f"gpuwatch run mnist-cnn{chosen}{gpus}"
+        return f"gpuwatch --record{chosen}{options} -- python3 -c 'import torch, torchvision'"
+    return f"gpuwatch run mnist-cnn{chosen}{options}"
 
 
 def _with_gpu(each: EnvironmentCheck, reason: Problem | None) -> str:

@@ -12,7 +12,7 @@ from gpuwatch.cli.doctor.clock import compared
 from gpuwatch.cli.place.sending import check, connected, only_here, warnings
 from gpuwatch.cli.say import say
 from gpuwatch.core.errors import ExitCode, NotAvailable
-from gpuwatch.core.text import clean, document, shell
+from gpuwatch.core.text import clean, document
 from gpuwatch.places import capsule
 from gpuwatch.places.base import Job
 from gpuwatch.places.machines import temporary_folder
@@ -60,24 +60,15 @@ def doctor(text: str, words: Sequence[str], *, as_json: bool) -> int:
             return ExitCode.DONE
         job = Job(secrets.token_hex(8), "doctor", temporary)
         began = time.time()
-        with place.open(job, ["doctor", "--clock", *words]) as process:
+        with place.open(job, ["doctor", "--asked-on", text, *words]) as process:
             assert process.stdout is not None
             first = process.stdout.readline(200).decode(errors="replace")
             if not first:
                 raise NotAvailable(f"{text} did not start gpuwatch", "run doctor there by hand")
             say(f"on {text}: {compared(first, began)}")
             for line in process.stdout:
-                print(_from_here(text, clean(line.decode(errors="replace"), 10_000)))
+                print(clean(line.decode(errors="replace"), 10_000))
         return process.returncode
-
-
-def _from_here(on: str, line: str) -> str:
-    """A line of doctor at the place ``on``, with where its next step is."""
-    for start in ("next: gpuwatch run ", "next: gpuwatch --record "):
-        if line.startswith(start):
-            return f"{start}--on {shell(on)} {line.removeprefix(start)}"
-    step = line.removeprefix("next: ")
-    return line if step == line else f"next: on {on}: {step}"
 
 
 def outlook(on: str, parts: Sequence[Part], *, whole: bool = False) -> list[str]:
