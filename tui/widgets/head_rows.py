@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from gpuwatch.analysis.summary.failure import in_few_words
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, clock_time
-from gpuwatch.session.reading.status import State, Status
+from gpuwatch.session.reading.status import FAILED, State, Status
 from gpuwatch.session.rows import EventRow
 from gpuwatch.session.study.estimate import about
 from gpuwatch.session.study.progress import StudyPosition
@@ -32,17 +32,12 @@ _ROUTINE = "epoch"
 """Kind of frequent events, which are skipped if there are others."""
 
 MARKS = {
-    State.QUEUED: ("…", "muted"),
-    State.STARTING: ("…", "muted"),
+    **dict.fromkeys((State.QUEUED, State.STARTING), ("…", "muted")),
     State.RUNNING: ("▶", "good"),
     State.FINISHED: ("✓", "good"),
-    State.FAILED: ("✗", "bad"),
-    State.KILLED: ("✗", "bad"),
-    State.TIMED_OUT: ("✗", "bad"),
+    **dict.fromkeys(FAILED, ("✗", "bad")),
     State.STOPPED: ("■", "warn"),
-    State.LOST: ("?", "warn"),
-    State.IN_PART: ("?", "warn"),
-    State.UNKNOWN: ("?", "warn"),
+    **dict.fromkeys((State.LOST, State.IN_PART, State.UNKNOWN), ("?", "warn")),
 }
 """A mark and a colour role for each state."""
 

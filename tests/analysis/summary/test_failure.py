@@ -117,6 +117,8 @@ RULE = "=" * 60
          "pydantic.ValidationError: 5 errors"),
         ([TRACEBACK, FRAME, "KeyError: 'x'", "Exception ignored in: <function f>", TRACEBACK, FRAME,
           "OSError: bad descriptor"], "KeyError: 'x'"),
+        ([TRACEBACK, FRAME, "KeyError: 'x'", "Exception ignored in: <f>", TRACEBACK, FRAME],
+         "KeyError: 'x'"),
         (["no labels", "Exception ignored in: <stdout>", "BrokenPipeError: [Errno 32]"],
          "no labels"),
         ([TRACEBACK, FRAME, "WARNING: another thread", "OutOfPatience: three epochs"],

@@ -113,22 +113,19 @@ def cause_in(lines: Sequence[str], times: Sequence[int] = ()) -> str:
 
     ``times``: those of the lines in nanoseconds, if they are known.
     """
-    unfinished, ignored = set[str](), set[str]()
+    unfinished = dict[str, bool]()  # ranks within a traceback, and whether Python ignored it
     raised, after, last, began, rules = list[tuple[str, str]](), list[str](), "", 0, 0
     late = False  # a message of several lines cannot be told from a few others printed at once
     for line, time in zip(lines, times or [0] * len(lines), strict=True):
         rank, text = _OF_RANK.findall(line)[0]
         indented = text.startswith(" ")
         if text.startswith(_IGNORED):
-            ignored.add(rank)
-        elif rank in ignored:
-            if text and not indented and not text.endswith(_TRACEBACK):
-                ignored.remove(rank)
+            unfinished[rank] = True
         elif text.endswith(_TRACEBACK):
-            unfinished.add(rank)
+            unfinished.setdefault(rank, False)
         elif rank in unfinished and _RAISED.match(text):
-            unfinished.remove(rank)
-            if late or not raised or not _OF_A_WRAPPER.match(text):
+            wraps = _OF_A_WRAPPER.match(text) and raised and not late
+            if not unfinished.pop(rank) and not wraps:
                 raised.append((rank, text.rstrip(":")))
                 after, late, began, rules = [], False, time, 0
         elif _BY_TORCHRUN.match(text) or (indented and rank in unfinished):
@@ -144,7 +141,7 @@ def cause_in(lines: Sequence[str], times: Sequence[int] = ()) -> str:
                 late = late or rules == _RULES or time - began > _AT_ONCE_NS
             elif not late:  # ordinary lines seldom are
                 after.clear()
-    if not raised or raised[-1][0] in unfinished:
+    if not raised or unfinished.get(raised[-1][0]) is False:
         return last
     if late or len(after) > _MESSAGE_LINES:
         return after[-1]

@@ -116,8 +116,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 def _words(arguments: argparse.Namespace, command: tuple[str, ...]) -> list[str]:
     """The command line without ``--on``."""
     words = [word for text in arguments.env or () for word in ("--env", text)]
-    words += ["--images"] if arguments.images else []
-    words += ["--quick"] if arguments.quick else []
+    words += ["--images"] * arguments.images + ["--quick"] * arguments.quick
     words += ["--gpus", arguments.gpus] if arguments.gpus is not None else []
     words += ["--format", arguments.format]
     return [*words, *(("--", *command) if command else ())]
