@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from gpuwatch.analysis.summary.listed_item import Item
 from gpuwatch.analysis.summary.listing import Listed
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import counted
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui import commands
-from gpuwatch.tui.home.items import Item
 from gpuwatch.tui.home.list import Edit, items_of, label_command
 from gpuwatch.tui.home.rows import HomeState
 from gpuwatch.tui.home.table import started

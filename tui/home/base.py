@@ -18,8 +18,9 @@ from textual.css.scalar import Scalar
 from textual.widget import Widget
 from textual.widgets import DataTable, Footer, Input
 
+from gpuwatch.analysis.summary.finding import FIELDS
 from gpuwatch.tui.feed.processes import ProcessNow
-from gpuwatch.tui.home.list import FIELDS, LINE_END, Edit
+from gpuwatch.tui.home.list import LINE_END, Edit
 from gpuwatch.tui.home.reading import SessionReading
 from gpuwatch.tui.home.rows import empty_rows, foot_rows, heading
 from gpuwatch.tui.home.table import COLUMNS, ORDERS, SessionTable

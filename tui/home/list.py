@@ -1,17 +1,16 @@
-"""The list of the home screen: its sessions and studies, those that words find, and their order;
-and the words and labels that are written in the foot.
-
-``docker status:failed tag:x`` finds sessions of which all of that is true.
+"""The list of the home screen: its sessions and studies, and their order; and the words and labels
+that are written in the foot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field, replace
-from functools import lru_cache
 from pathlib import Path
 
-from gpuwatch.analysis.summary.listing import Listed, ListedSession, ListedStudy
+from gpuwatch.analysis.summary.finding import matches, without_run
+from gpuwatch.analysis.summary.listed_item import Item
+from gpuwatch.analysis.summary.listing import Listed
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -26,43 +25,8 @@ from gpuwatch.session.study.label import (
     clean_tag,
     with_tags,
 )
-from gpuwatch.tui.home.items import Item
-from gpuwatch.tui.home.table import COLUMNS, ORDERS
+from gpuwatch.tui.home.table import ORDERS
 from gpuwatch.tui.widgets.base_screen import MAX_LENGTH
-from gpuwatch.tui.widgets.line import fit
-
-_FIELDS = {each.finds[0]: each.finds[1:] for each in COLUMNS if each.finds} | {"note": ("note",)}
-"""What a term with one of these in front looks at; without, at all of them."""
-FIELDS = tuple(_FIELDS)
-_ALL = tuple(field for fields in _FIELDS.values() for field in fields)
-
-
-def matches(query: str, entry: ListedSession, study: ListedStudy | None) -> bool:
-    """Whether every word of ``query`` is in what the list knows of a session and its study."""
-    return all(_term(term, entry, study) for term in _terms(query))
-
-
-def no_field(query: str) -> str:
-    """A word before a colon in ``query`` that is not a field, and the fields; else empty."""
-    for term in _terms(query):
-        name, colon, _ = term.partition(":")
-        if colon and name not in _FIELDS:
-            return f"{fit(name, 16)}: is not a field: {' '.join(FIELDS)}"
-    return ""
-
-
-@lru_cache(maxsize=8)
-def _terms(query: str) -> tuple[str, ...]:
-    return tuple(query.casefold().split())
-
-
-def _term(term: str, *of: ListedSession | ListedStudy | None) -> bool:
-    name, colon, value = term.partition(":")
-    fields, word = (_FIELDS[name], value) if colon and name in _FIELDS else (_ALL, term)
-    told = [getattr(each, field, None) or "" for each in of for field in fields]
-    return any(
-        word in (text if isinstance(text, str) else " ".join(text)).casefold() for text in told
-    )
 
 
 @dataclass(frozen=True)
@@ -80,17 +44,6 @@ class ListOptions:
     def falling(self) -> bool:
         """Whether the largest comes first."""
         return ORDERS[self.order].falling != self.reverse
-
-
-def without_run(study: ListedStudy) -> ListedSession:
-    """What is known of the runs of a study that waits for its first one."""
-    return ListedSession(
-        path=study.path,
-        study=study.study,
-        status=study.waits,
-        workload=", ".join(study.commands),
-        environment=", ".join(study.environments),
-    )
 
 
 def arranged(listed: Listed, how: ListOptions) -> tuple[Item, ...]:

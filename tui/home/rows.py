@@ -8,13 +8,14 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
+from gpuwatch.analysis.summary.finding import no_field
+from gpuwatch.analysis.summary.listed_item import Item
 from gpuwatch.analysis.summary.listing import ListedSession, at_place
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import counted
 from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.home.items import Item
-from gpuwatch.tui.home.list import Edit, ListOptions, no_field
+from gpuwatch.tui.home.list import Edit, ListOptions
 from gpuwatch.tui.home.table import COMMAND_WIDTH, ORDERS
 from gpuwatch.tui.machine import Machine, ask_doctor
 from gpuwatch.tui.widgets.line import Line, fit, marked_rows, rule, wrap

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from textual.timer import Timer
 
+from gpuwatch.analysis.summary.listed_item import GOING_ON
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import mapping, number
 from gpuwatch.core.text import clean
@@ -32,7 +33,6 @@ from gpuwatch.tui.home.devices import (
     history_columns,
     says_no_gpu,
 )
-from gpuwatch.tui.home.items import GOING_ON
 from gpuwatch.tui.home.rows import first_rows, waiting_rows
 from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.widgets.gauge_rows import graph_columns

@@ -15,7 +15,8 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable
 
-from gpuwatch.analysis.summary.listing import ListedStudy, at_place, moment
+from gpuwatch.analysis.summary.listed_item import Item
+from gpuwatch.analysis.summary.listing import ListedStudy, moment
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import (
@@ -28,7 +29,6 @@ from gpuwatch.core.units import (
     samples_rate,
 )
 from gpuwatch.session.reading.status import State
-from gpuwatch.tui.home.items import Item
 from gpuwatch.tui.widgets.head_rows import MARKS
 from gpuwatch.tui.widgets.line import pad
 from gpuwatch.tui.widgets.palette import styles
@@ -74,9 +74,6 @@ class Column:
     """The lowest goes first where there is no room; 0 stays."""
     order: Order | None = None
     """How a click on its title sorts."""
-    finds: tuple[str, ...] = ()
-    """What stands before a word that is sought in it, such as ``env`` in ``env:docker``, then the
-    fields of a session and of its study where that is looked for."""
     width: int = 0
     """What it was given."""
 
@@ -142,14 +139,6 @@ def _what(item: Item, *, named: bool = False) -> str:
 _RAN = partial(_what, named=True)
 
 
-def _environment(item: Item) -> str:
-    """Of a study its baseline, and how many others there are."""
-    if item.entry is not None:
-        return at_place(item.of.place, item.entry.environment)
-    first, *others = (item.study and item.study.environments) or ("",)
-    return at_place(item.of.place, f"{first} +{len(others)}" if others else first)
-
-
 def _peak(item: Item) -> str:
     of = item.entry
     return "" if of is None else bounded(binary(of.peak_gpu_memory_bytes), of.peak_bound)
@@ -197,7 +186,6 @@ COLUMNS = (
         least=12,
         title="  status",
         order=Order("status", lambda item: item.state[0], 8, False),
-        finds=("status", "status"),
     ),
     Column(
         "name",
@@ -207,7 +195,6 @@ COLUMNS = (
         optional=True,
         from_width=_ROOMY,
         order=_BY_NAME,
-        finds=("name", "name"),
     ),
     Column(
         "command",
@@ -217,16 +204,14 @@ COLUMNS = (
         role="strong",
         spreads=True,
         order=_BY_NAME,
-        finds=("workload", "workload", "command", "command_label"),
     ),
     Column(
         "environment",
-        _environment,
+        lambda item: item.environment,
         (8, 12, 16, 16, 32, 64),
         title="env",
         spreads=True,
         goes=6,
-        finds=("env", "environment", "place"),
     ),
     Column(
         "folder",
@@ -235,7 +220,6 @@ COLUMNS = (
         spreads=True,
         from_width=170,
         goes=1,
-        finds=("study", "study", "title", "question"),
     ),
     _number(
         "med. step",  # the rate is by the mean
@@ -255,7 +239,6 @@ COLUMNS = (
         _result,
         (0, 24, 24, 44, 44, 120),
         least=0,
-        finds=("result", "failure", "status_text", "said"),
     ),
     Column(
         "elapsed",
@@ -281,7 +264,6 @@ COLUMNS = (
         title=" tags",
         optional=True,
         from_width=_ROOMY,
-        finds=("tag", "tags"),
     ),
 )
 """The columns, as they stand from left to right: a new one is an entry here, and nothing else."""

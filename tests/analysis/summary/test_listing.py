@@ -31,6 +31,18 @@ def test_mfu_is_that_of_show(tmp_path: Path, devices: Any) -> None:
         assert getattr(row, name) == pytest.approx(value)
 
 
+@pytest.mark.parametrize(
+    ("devices", "told"),
+    [
+        ((CPU,), "CPU"),
+        ((GPU, CPU), "H100 80GB HBM3"),
+        ((GPU, OTHER_GPU, CPU), "2 x H100 80GB HBM3"),
+    ],
+)
+def test_devices_are_those_that_the_run_used(tmp_path: Path, devices: Any, told: str) -> None:
+    assert listed(record(tmp_path / "a.gpuwatch", devices=devices)).device == told
+
+
 def test_mfu_is_unknown_without_a_count_a_data_type_or_a_gpu(tmp_path: Path) -> None:
     uncounted = record(tmp_path / "a.gpuwatch", count={"flop_per_step": None})
     untyped = record(tmp_path / "b.gpuwatch", run={"dtype": None})

@@ -42,8 +42,8 @@ def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
 def test_a_study_is_one_line_with_its_name_its_runs_and_what_it_says(said) -> None:
     head, killed, study = said(KEPT)
     assert head.split()[:2] == ["session", "status"]
-    assert killed.startswith("killed") and "ended: 1 lost of 4" in killed
-    assert study.startswith("kept study  4 finished") and "bare#1, bare#2" in study
+    assert killed.startswith("killed") and "  1 lost  " in killed
+    assert study.startswith("kept study  4 runs") and "  bare#1 +1  " in study
     assert study.rstrip().endswith("NO VERDICT bare#2")
     assert str(KEPT) not in "".join([head, killed, study])
 
@@ -90,7 +90,8 @@ def test_a_long_name_is_cut_before_the_start_goes(said, tmp_path: Path) -> None:
     assert any(name in line for line in said(tmp_path / "kept"))
     for columns in (80, 100):
         head, line = said(tmp_path / "kept", columns=columns)
-        assert "start" in head and "a-study-w…20261129-045832  4 finished" in line
+        assert "start" in head and line.startswith("a-study-w")
+        assert "…20261129-045832  4 runs" in line
         assert "NO VERDICT" in line and len(line) <= columns
 
 
@@ -100,7 +101,7 @@ def test_a_terminal_has_the_statuses_in_colour(said, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TERM", "xterm")
     head, killed, study = said(KEPT)
     assert head == f"\x1b[1m{plain[0]}\x1b[m" and study == plain[2]
-    status = "ended: 1 lost of 4"
+    status = "1 lost"
     assert killed.replace("\x1b[1;31m", "").replace("\x1b[m", "") == plain[1]
     assert f"\x1b[1;31m{status}" in killed
     assert said(KEPT, columns=12)[0].startswith("\x1b[1msession")
@@ -160,9 +161,9 @@ def test_runs_are_told_apart_by_their_arguments(said, recorded: Path, columns: i
     ("columns", "kept", "told"),
     [
         (80, "start", "CUDA out of memo"),
-        (100, "started, ", "CUDA out of memory (tried"),
-        (120, "started, ", "CUDA out of memory (tried 20."),
-        (140, "started, ", "CUDA out of memory (tried 20.00 GiB)"),
+        (100, "start", "CUDA out of memory"),
+        (120, "started, ", "CUDA out of memory (t"),
+        (140, "started, ", "CUDA out of memory (tried 20."),
         (160, "started, ", "CUDA out of memory (tried 20.00 GiB)"),
     ],
 )
@@ -175,16 +176,27 @@ def test_the_start_and_the_result_have_room_before_what_is_less_useful(
     head, *lines = said(recorded, columns=columns)
     assert f"  {kept}" in head and max(map(len, lines)) <= columns
     assert any(f"  {told}" in line and "train.py --b" in line for line in lines)
-    assert any(line.startswith(f"{study.name}  ended: 3 f") for line in lines)
+    assert any(line.startswith(f"{study.name}  3/4 runs") for line in lines)
 
 
 def test_mfu_and_peak_memory_stand_where_there_is_room(said, recorded: Path) -> None:
-    head, *lines = said(recorded, columns=120)
+    head, *lines = said(recorded, columns=130)
     good = next(line for line in lines if "--bs 8 " in line)
     assert "MFU" in head and "peak mem" in head
     assert "≤20.0 GiB" in good and " % " in good and "500 ms/step" in good
     assert "peak mem" not in said(recorded, columns=80)[0]
     assert "MFU" not in said(KEPT, columns=200)[0]
+
+
+@pytest.mark.parametrize("columns", [100, 200])
+def test_the_device_stands_where_there_is_room_and_words_find_it(said, columns: int) -> None:
+    head, *lines = said(KEPT, ALONE, columns=columns)
+    assert "device" in head and any("  H200  " in line for line in lines)
+    assert any("  CPU  " in line for line in lines)
+    found = said(KEPT, ALONE, "--find", "env:h200", columns=columns)[1:]
+    on_gpu = [line for line in lines if "  H200  " in line]
+    assert [line.split()[0] for line in found] == [line.split()[0] for line in on_gpu]
+    assert "device" not in said(KEPT, ALONE, columns=60)[0]
 
 
 def test_a_run_that_failed_says_why_in_few_words(said, recorded: Path) -> None:
@@ -263,7 +275,7 @@ def test_words_find_what_has_all_of_them(
     found = json.loads("\n".join(said(recorded, "--find", "train.py 64", "--format", "json")))
     assert [Path(each["path"]).name for each in found["sessions"]] == ["64.gpuwatch"]
     (_, study), (_, run) = (said(KEPT, "--find", "tag:old", *more) for more in ((), ("--runs",)))
-    assert "4 finished" in study and " finished " in run and "4 finished" not in run
+    assert "  4 runs  " in study and "  finished  " in run
     assert main(["sessions", "--find", "colour:red"]) == 2
     assert "colour: is not a field" in capsys.readouterr().err
     assert main(["sessions", "resnet"]) == 2
@@ -281,7 +293,7 @@ def test_of_a_folder_without_sessions_the_folder_is_told(
 def test_a_study_that_waits_is_listed_with_its_reason(said, waiting: Path) -> None:
     _, line = said()
     assert line.startswith("waiting ") and " queued " in line
-    assert "bare#1, bare#2" in line
+    assert "  slurm bare#1 +1  " in line
     assert "queued on slurm,partition=gpu: Resources" in line
     found = json.loads("\n".join(said("--format", "json")))
     (study,) = found["studies"]
@@ -374,7 +386,7 @@ def test_a_study_that_its_scheduler_ended_is_listed_with_how(said, waiting: Path
     (waiting / session.name).write_bytes(session.read_bytes())
     write(waiting, Placement("slurm", "0" * 16, JobState.PREEMPTED, fetched=True))
     _, line = said()
-    assert "preempted: 1 finished of 4" in line
+    assert "  1/4 runs  " in line and line.endswith("  preempted on slurm")
 
 
 def test_what_runs_is_first_then_the_newest_and_what_never_began_has_its_time(
@@ -388,7 +400,7 @@ def test_what_runs_is_first_then_the_newest_and_what_never_began_has_its_time(
     write(waiting, over)
     *_, last = said()
     assert last.startswith("waiting ") and last.endswith("  cancelled on ssh=gpu1")
-    assert "  ssh=gpu1 bare#1, bare#2  1970-01-01" in last
+    assert "  ssh=gpu1 bare#1 +1  " in last and "  1970-01-01  " in last
     write(waiting, replace(over, changes=sent[1:]))
     assert said()[1].startswith("waiting ")
     now = Placement("ssh=gpu1", "0" * 16, JobState.RUNNING, written=time.time(), changes=sent[:1])

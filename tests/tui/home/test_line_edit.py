@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from gpuwatch.analysis.summary.finding import no_field
+from gpuwatch.analysis.summary.listed_item import Item
 from gpuwatch.analysis.summary.listing import ListedSession
-from gpuwatch.tui.home.items import Item
-from gpuwatch.tui.home.list import Edit, ListOptions, no_field
+from gpuwatch.tui.home.list import Edit, ListOptions
 from gpuwatch.tui.home.rows import HomeState, details, empty_rows
 from gpuwatch.tui.widgets.line import Line
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.analysis.summary.listed_item import Item
 from gpuwatch.analysis.summary.listing import Listed, ListedSession, ListedStudy, what_ran
-from gpuwatch.tui.home.items import Item
 from gpuwatch.tui.home.list import ListOptions, arranged
 from gpuwatch.tui.home.rows import details
 from gpuwatch.tui.home.table import ORDERS, cells, columns, verdict

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.analysis.summary.listed_item import Item
 from gpuwatch.analysis.summary.listing import listing
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.metrics import Method
@@ -20,7 +21,6 @@ from gpuwatch.session.study.study_folder import GAVE_UP, RECORDER_LOG
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.gauges import STEP_TIME
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, View
-from gpuwatch.tui.home.items import Item
 from gpuwatch.tui.home.table import COLUMNS
 from gpuwatch.tui.live.page import page_of
 from gpuwatch.tui.live.rows import Options

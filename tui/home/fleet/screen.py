@@ -10,6 +10,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from gpuwatch.analysis.summary.listed_item import GOING_ON
 from gpuwatch.core.key_values import parse
 from gpuwatch.core.text import clean
 from gpuwatch.session.machine_now import Now
@@ -25,7 +26,6 @@ from gpuwatch.tui.home.fleet.reader import (
     host_rows,
     matching,
 )
-from gpuwatch.tui.home.items import GOING_ON
 from gpuwatch.tui.home.list import Edit
 from gpuwatch.tui.widgets.canvas import Canvas, Scrolled
 from gpuwatch.tui.widgets.line import Line, fit

@@ -7,11 +7,13 @@ json``; the cache and the screens read them from there.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from gpuwatch.analysis.hardware.ceilings import devices_of_run
 from gpuwatch.analysis.hardware.mfu import mfu_peaks
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
 from gpuwatch.analysis.samples.rates import StepLine, flop_of, mean_rate, samples_of
@@ -68,6 +70,7 @@ class ListedSession(Labelled):
     command: str = ""
     command_label: str = ""
     environment: str = ""
+    device: str = ""
     started: str = ""
     seconds: float | None = None
     steps: int | None = None
@@ -185,6 +188,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
         command=command_of(workload),
         command_label=str(workload.get("label") or ""),
         environment=str(mapping(meta.get("environment")).get("label", "")),
+        device=device_words(devices_of_run(meta, devices)),
         started=started,
         seconds=number(seconds),
         steps=None if writers else reader.step_count(),
@@ -223,6 +227,14 @@ def peak_gpu_memory(
     if len(used) < len(gpus):
         return unknown("By", "the memory of a GPU of the run was not sampled")
     return MeasuredValue(sum(used.values()), "By", Method.BOUND, "memory in use on its GPUs")
+
+
+def device_words(devices: Sequence[DeviceRow]) -> str:
+    """``8 x H200``, ``CPU``."""
+    many = Counter(
+        "CPU" if device.kind == "cpu" else device.name.removeprefix("NVIDIA ") for device in devices
+    )
+    return ", ".join(f"{count} x {name}" if count > 1 else name for name, count in many.items())
 
 
 def elapsed(runs: Iterable[tuple[str, float | None]]) -> float | None:

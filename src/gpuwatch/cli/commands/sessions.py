@@ -15,21 +15,21 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from gpuwatch.analysis.summary.finding import matches, no_field, without_run
+from gpuwatch.analysis.summary.listed_item import GOING_ON, Item
 from gpuwatch.analysis.summary.listing import (
     Labelled,
     Listed,
     ListedSession,
     ListedStudy,
-    at_place,
-    elapsed,
     started_here,
-    what_ran,
 )
 from gpuwatch.cli.say import say
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.cli.selection.session_index import listed
 from gpuwatch.core import units
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON
@@ -91,8 +91,6 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 def _found(listing: Listed, words: str, *, runs: bool) -> Listed:
     """The sessions and studies that have all of ``words``; without ``runs`` a study is whole."""
-    from gpuwatch.tui.home.list import matches, no_field, without_run
-
     if problem := no_field(words):
         raise UsageError(f"--find: {problem}")
     studies = {study.path: study for study in listing.studies}
@@ -117,31 +115,21 @@ def _found(listing: Listed, words: str, *, runs: bool) -> Listed:
 
 def _newest(listing: Listed, most: int, *, runs: bool) -> Listed:
     """What the first ``most`` lines of the table are of."""
-    kept = {*list(_by_line(listing, runs=runs))[:most]}
+    kept = {item.path for item in _items(listing, runs=runs)[:most]}
     sessions = [row for row in listing.sessions if not kept.isdisjoint((row.path, row.path.parent))]
     kept |= {row.path.parent for row in sessions}
     return Listed(tuple(sessions), tuple(each for each in listing.studies if each.path in kept))
 
 
-def _by_line(listing: Listed, *, runs: bool) -> dict[Path, list[ListedSession]]:
-    """The sessions of each line of the table, by the path of its study or session, in the order of
-    the home screen."""
-    from gpuwatch.tui.home.items import Item
-
+def _items(listing: Listed, *, runs: bool) -> list[Item]:
+    """What the lines of the table are of, in the order of the home screen."""
     studies = {
         row.path: row for row in listing.studies if not row.sessions or (row.runs and not runs)
     }
-    lines = {path: list[ListedSession]() for path, row in studies.items() if not row.sessions}
-    for row in listing.sessions:
-        folder = row.path.parent
-        lines.setdefault(folder if folder in studies else row.path, []).append(row)
-
-    def rank(path: Path) -> tuple[bool, str]:
-        study, of_path = studies.get(path), tuple(lines[path])
-        item = Item(entry=of_path[0]) if study is None else Item(None, study, every=of_path)
-        return item.goes_on, item.first_start or ""
-
-    return {path: lines[path] for path in sorted(lines, key=rank, reverse=True)}
+    every = grouped((row.path.parent, row) for row in listing.sessions)
+    items = [Item(None, study, every=tuple(every.get(path, ()))) for path, study in studies.items()]
+    items += [Item(row) for row in listing.sessions if row.path.parent not in studies]
+    return sorted(items, key=lambda item: (item.goes_on, item.first_start or ""), reverse=True)
 
 
 def _json(listing: Listed) -> str:
@@ -158,75 +146,63 @@ def _json(listing: Listed) -> str:
 
 
 def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
-    """A line for each study and for each session of none; lines are cut to
-    ``columns``. ``runs``: a line for each session; ``paths``: with its file, not cut."""
+    """A line for each study and for each session of none; lines are cut to ``columns``. ``runs``:
+    a line for each session; ``paths``: with its file, and nothing is cut."""
     from gpuwatch.report.tables import table
 
-    studies = {row.path: row for row in listing.studies}
-    sessions = _by_line(listing, runs=runs)
-    rows = [_line(studies.get(path) or of_path[0], of_path) for path, of_path in sessions.items()]
-    named = {"started": f"started, {datetime.now().astimezone().tzname()}"}
-    head = [name for name in rows[0] if name not in _OPTIONAL or any(row[name] for row in rows)]
-    head.remove("start")
+    columns = _UNBOUNDED if paths else columns
+    brief = columns < _ROOMY
+    items = _items(listing, runs=runs)
+    rows = [_line(item, brief=brief) for item in items]
     if paths:
-        head.append("file")
-        rows = [{**row, "file": shell(path)} for row, path in zip(rows, sessions, strict=True)]
-        heads = [named.get(name, name) for name in head]
-        return table(heads, [[row[name] for name in head] for row in rows], left=len(head))
-    few = [name for name in head if name not in _FIGURES]
-    untagged = [name for name in few if name != "tags"]
-    # The first column takes a name whole, for commands do, until others go. Of a study's name the
-    # end stays, which is its time.
-    ways = ((head, _UNBOUNDED, 20), (few, _UNBOUNDED, 16), (few, _NAME, 16), (untagged, _NAME, 16))
-    wide = ((*way, _RESULT) for way in ways)
-    narrow = ((names.split(), _NAME, 12, least) for names, least in _NARROW)
-    for shown, first, narrowest, least in (*wide, *narrow):
-        heads = [named.get(name, name) for name in shown]
-        cells = [[row[name] for name in shown] for row in rows]
-        widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-        widths[0] = min(widths[0], first)
-        widths[-1] = min(widths[-1], least)
-        over = sum(widths) + 2 * (len(widths) - 1) - columns
-        while over > 0 and (widest := max(widths[1:-1], default=0)) > narrowest:
-            widths[widths.index(widest, 1)] -= 1
-            over -= 1
-        if over <= 0:
-            break
-    room = columns - sum(widths[:-1]) - 2 * (len(widths) - 1)
-    wanted = min(_WHOLE, max(len(row[-1]) for row in cells))
-    while room < wanted and (widest := max(widths[1:-1], default=0)) > _ENOUGH:
-        widths[widths.index(widest, 1)] -= 1
-        room += 1
+        rows = [{**row, "file": shell(item.path)} for row, item in zip(rows, items, strict=True)]
+    start = "start" if brief else f"started, {datetime.now().astimezone().tzname()}"
+    titles = {
+        name: start if name == "start" else name
+        for name in rows[0]
+        if any(row[name] for row in rows)
+    }
+    needs = {name: max(map(len, (of, *(row[name] for row in rows)))) for name, of in titles.items()}
+    widths, room = dict[str, int](), columns + 2
+    for name, least in _LEAST:
+        width = min(least, needs.get(name, -2), columns)
+        if 0 < (more := width - widths.get(name, -2)) <= room:
+            widths[name] = width
+            room -= more
+    while room and (short := [name for name, width in widths.items() if width < needs[name]]):
+        widths[min(short, key=lambda name: widths[name] / (3 if name == "result" else 1))] += 1
+        room -= 1
+    shown = [name for name in titles if name in widths]
+    behind = {"session": min(15, widths["session"] - 2)}  # of a study's name the time stays
     cells = [
-        [cut(first, widths[0], behind=15), *map(cut, others, widths[1:]), last]
-        for first, *others, last in cells
+        [cut(row[name], widths[name], behind=behind.get(name, 0)) for name in shown]
+        for row in (titles, *rows)
     ]
-    return "\n".join(
-        cut(line, columns) for line in table(heads, cells, left=len(heads)).splitlines()
-    )
+    return table(cells[0], cells[1:], left=len(shown))
 
 
-_FIGURES = ("MFU", "peak mem")
-"""Columns that go where there is no room."""
-_OPTIONAL = ("tags", *_FIGURES)
-"""Columns that only some lists have."""
-_RESULT = 40
-"""Columns that the last cell needs at least, before others go, and environments have at most."""
-_NARROW = (
-    ("session status command started elapsed result", 30),
-    ("session status command started result", 26),
-    ("session status command start result", 24),
-    ("session status command start result", 17),
-    ("session status command result", 17),
-    ("session status result", 22),
+_LEAST = (
+    ("session", 25),  # as wide as mnist-cnn-20261129-045832
+    ("status", 9),
+    ("result", 18),
+    ("command", 13),
+    ("start", 13),
+    ("env", 7),
+    ("device", 6),
+    ("result", 21),
+    ("command", 16),
+    ("elapsed", 7),
+    ("result", 30),
+    ("tags", 8),
+    ("peak mem", 9),
+    ("MFU", 6),
+    ("file", _UNBOUNDED),
 )
-"""What stays of the columns where there is less and less room, and what the last one needs."""
-_WHOLE, _ENOUGH = 80, 24
-"""Columns of the last cell for which others are cut to so many."""
-_NAME = 25
-"""Columns of a name that is cut, as wide as ``mnist-cnn-20261129-045832``."""
-_OPEN = frozenset({"queued", "starting", "running", "unknown"})
-"""Statuses of runs that are not over."""
+"""What has room first, and the least that each is given."""
+_ROOMY = 120
+"""Columns from which on the start is a day and a time."""
+_LONGEST = 40
+"""Most characters of an environment."""
 
 
 def _coloured(table: str) -> str:
@@ -237,45 +213,40 @@ def _coloured(table: str) -> str:
 
     def status(text: str) -> str:
         failed = any(word in text for word in ("fail", "kill", "lost", "timed"))
-        code = "1;31" if failed else "32" if "running" in text or "starting" in text else ""
+        goes_on = text.startswith(("run ", "running", "starting"))
+        code = "1;31" if failed else "32" if goes_on else ""
         return f"\x1b[{code}m{text}\x1b[m" if code else text
 
     rows = (f"{line[:start]}{status(line[start:end])}{line[end:]}" for line in lines)
     return "\n".join((f"\x1b[1m{head}\x1b[m", *rows))
 
 
-def _line(of: ListedSession | ListedStudy, runs: Sequence[ListedSession]) -> dict[str, str]:
-    """The cells of a line, by the names of its columns: of a session, or of a study and its
-    ``runs``, newest first."""
-    commands = what_ran(runs[::-1], of.commands if isinstance(of, ListedStudy) else ())
-    environments = [run.environment for run in runs[::-1]]
+def _line(item: Item, *, brief: bool) -> dict[str, str]:
+    """The cells of a line, by the names of its columns; ``brief``: of its start the time, or before
+    today the day."""
+    of, seconds, start = item.of, item.elapsed, started_here(item.first_start or "")
+    mfu = memory = ""
     if isinstance(of, ListedSession):
-        name, status = of.id[:8] or of.path.name, of.status  # without an id: it cannot be read
+        # Without an id: it cannot be read.
+        name = of.id[:8] or of.path.name
         peak, step = of.peak_gpu_memory_bytes, of.step_median_seconds
         mfu = "" if of.mfu is None else units.percent(of.mfu)
         memory = "" if peak is None else units.bounded(units.binary(peak), of.peak_bound)
         result = of.failure or ("" if step is None else f"{units.quantity(step, 's')}/step")
     else:
-        name, mfu, memory = of.study, "", ""
-        status, result = _state(of, Counter(run.status for run in runs))
-        result = result or next((run.failure for run in runs if run.failure), "") or of.title or ""
-        if not runs:
-            commands, environments = ", ".join(of.commands), [*of.environments]
-    seconds = elapsed((run.started, run.seconds) for run in runs)
-    sent = (of.placement or {}).get("sent", "") if isinstance(of, ListedStudy) else ""
-    started = started_here(runs[-1].started if runs else sent)
-    day, _, clock = started.partition(" ")
+        name, result = of.study, _told(of, item.every)
+    if brief:
+        day, _, clock = start.partition(" ")
+        # Of another year that alone.
+        start = clock if day == f"{datetime.now():%m-%d}" else day[: 5 if clock else 4]
     cells = {
         "session": of.name or name,
-        "status": status,
-        "command": commands,
-        "env": cut(
-            at_place(of.place, ", ".join(dict.fromkeys(filter(None, environments)))), _RESULT
-        ),
+        "status": item.state[1],
+        "command": item.ran,
+        "env": cut(item.environment, _LONGEST),
+        "device": ", ".join(dict.fromkeys(run.device for run in item.sessions if run.device)),
         "tags": " ".join(of.tags),
-        "started": started,
-        # Of another year that alone.
-        "start": clock if day == f"{datetime.now():%m-%d}" else day[: 5 if clock else 4],
+        "start": start,
         "elapsed": "" if seconds is None else units.clock_time(round(seconds)),
         "MFU": mfu,
         "peak mem": memory,
@@ -283,32 +254,26 @@ def _line(of: ListedSession | ListedStudy, runs: Sequence[ListedSession]) -> dic
     return {**{key: clean(cell) for key, cell in cells.items()}, "result": clean(result, 200)}
 
 
-def _state(study: ListedStudy, ends: Counter[str]) -> tuple[str, str]:
-    """What became of its runs, and what it says; ``ends``: how many have which status."""
-    states, placement = _counted(ends), study.placement
-    if study.waits:
-        states = study.waits
-    elif (study.runs or 0) > ends.total():
-        over = "ended" if placement is None else placement["state"]
-        states = f"{'running' if study.going_on else over}: {states} of {study.runs}"
-    sentences = "; ".join(each["short"] for each in study.says)
+def _told(study: ListedStudy, runs: Sequence[ListedSession]) -> str:
+    """Where a study is that goes on at a place; else what it says, or why one of it failed."""
+    placement, said = study.placement, "; ".join(each["short"] for each in study.says)
+    failures = (run.failure for run in runs if run.failure)
     if placement is None:
-        return states, sentences
-    if study.going_on or not _OPEN.isdisjoint(ends):
-        return states, placement["text"]
-    if placement["in_part"] and not study.says:
-        return states, _in_part(placement["in_part"])
-    if study.waits:
-        return states, placement["text"]
-    return states, sentences
+        return said or next(failures, "") or study.title or ""
+    if study.going_on or any(run.status in _OPEN for run in runs):
+        return str(placement["text"])
+    if placement["in_part"] and not said:
+        return _in_part(placement["in_part"])
+    return said or next(failures, "") or str(placement["text"])
 
 
-def _counted(ends: Counter[str]) -> str:
-    return ", ".join(f"{count} {status}" for status, count in ends.items())
+_OPEN = GOING_ON | {"unknown"}
+"""Statuses of runs that are not over."""
 
 
 def _in_part(rows: list[dict[str, JSON]]) -> str:
     """What is known of runs whose sessions were not fetched."""
     if len(rows) == 1:
         return RunInPart(**rows[0]).text
-    return f"{_counted(Counter(row['status'] for row in rows))}, as last reported"
+    ends = Counter(row["status"] for row in rows)
+    return ", ".join(f"{count} {end}" for end, count in ends.items()) + ", as last reported"

@@ -1,11 +1,17 @@
-"""What a row of the home screen's list is of: a session, or a study with its runs."""
+"""What a row of a list is of: a session, or a study with its runs."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
 
-from gpuwatch.analysis.summary.listing import ListedSession, ListedStudy, elapsed, what_ran
+from gpuwatch.analysis.summary.listing import (
+    ListedSession,
+    ListedStudy,
+    at_place,
+    elapsed,
+    what_ran,
+)
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading import status
 from gpuwatch.session.reading.status import State
@@ -65,6 +71,14 @@ class Item:
         if self.entry is None and planned and not self.every:
             return ", ".join(planned)
         return what_ran(self.sessions, planned) or "unknown"
+
+    @property
+    def environment(self) -> str:
+        """With the place; of a study its baseline, and how many others there are."""
+        if self.entry is not None:
+            return at_place(self.of.place, self.entry.environment)
+        first, *others = (self.study and self.study.environments) or ("",)
+        return at_place(self.of.place, f"{first} +{len(others)}" if others else first)
 
     @property
     def sessions(self) -> tuple[ListedSession, ...]:
