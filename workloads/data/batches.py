@@ -161,7 +161,7 @@ class Batches:
         """End the workers, so that their processor time counts as that of children."""
         self._iterator = iter(())
         if self._loader is not None:
-            self._loader._iterator = None
+            self._loader._iterator = None  # a profile begins with this loader again
 
 
 def end_quietly(worker: int) -> None:

@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch._subclasses.fake_tensor import FakeTensorMode  # so in torch's documentation
+from torch.utils._pytree import tree_leaves, tree_map_only  # torch has no public ones
 
 from .operators import OperatorCounter, Work, together
 

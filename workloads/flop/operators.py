@@ -32,7 +32,7 @@ def bytes_of(operator: str, func: Any, args: Any, kwargs: Any, out: Any) -> int:
     Data that is overwritten unread (``copy_``, ``fill_``, ``out=``) is not an input, and a look-up
     table counts only with the rows taken. ``operator`` is the name without its namespace.
     """
-    schema = getattr(func, "_schema", None)
+    schema = getattr(func, "_schema", None)  # torch tells what an operator writes nowhere else
     if schema is None:  # a higher-order operator
         return _bytes((args, kwargs)) + _bytes(out)
     results = (out,) if len(schema.returns) == 1 else out or ()
@@ -67,6 +67,7 @@ def tensor_bytes(tensor: torch.Tensor) -> int:
     """Bytes of a tensor's elements: expanded dimensions count once, sparse ones as stored."""
     size = tensor.element_size()
     if tensor.layout == torch.sparse_coo:
+        # The public indices() and values() refuse a tensor that is not coalesced.
         return stored(tensor) * size + tensor._indices().numel() * 8
     if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
         return _compressed(tensor, tensor.crow_indices(), tensor.col_indices())
@@ -231,14 +232,14 @@ class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return func(*args, **kwargs)
         if any(kind not in PLAIN for kind in types):
             return NotImplemented  # the type decomposes the operator, and its parts arrive here
-        packet = getattr(func, "_overloadpacket", func)
+        packet = getattr(func, "overloadpacket", func)
         operator = getattr(packet, "__name__", str(packet))
         name = f"{func.namespace}.{operator}"
         if name == "higher_order.cond":
             taken, branch, other, operands = args
             with self:
                 return branch(*operands) if taken else other(*operands)
-        if formula_of(name) is None and isinstance(func, torch._ops.OpOverload):
+        if formula_of(name) is None and packet is not func:
             if self.may_take_apart(func, args):
                 with self:
                     parts = func.decompose(*args, **kwargs)
@@ -259,7 +260,7 @@ class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
     ) -> None:
         """Add one call of the operator ``name``, with its result."""
-        packet = getattr(func, "_overloadpacket", func)
+        packet = getattr(func, "overloadpacket", func)
         operator = name.partition(".")[2]
         flop = flop_of(name, packet, args, kwargs, out) if self.flop else None
         moves = operator in MOVERS or func.namespace in COLLECTIVES

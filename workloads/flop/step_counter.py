@@ -104,7 +104,7 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
     def may_take_apart(self, func: Any, args: tuple[Any, ...]) -> bool:
         """Only where the program itself would run the parts: an operator that has a kernel for its
         device, such as ``silu_backward``, rounds otherwise than its parts."""
-        keys = torch._C.DispatchKey
+        keys = torch._C.DispatchKey  # what the methods below take has no public name
         devices = {each.device.type.upper() for each in args if isinstance(each, torch.Tensor)}
         return (
             super().may_take_apart(func, args)
@@ -247,7 +247,7 @@ def _know_higher_order_operators() -> None:
     """Give each higher-order operator a rule to call the counter; in old torch it needs one."""
     if not old_torch():
         return
-    for name, operator in torch._ops._higher_order_ops.items():
+    for name, operator in torch._ops._higher_order_ops.items():  # torch.ops has no list of them
         if name not in _known:
             _known.add(name)
             operator.py_impl(StepCounter)(partial(_call, operator))
@@ -258,5 +258,5 @@ def _call(operator: Any, counter: StepCounter, *args: Any, **kwargs: Any) -> Any
 
 
 def other_modes() -> bool:
-    """Whether some other mode of torch's dispatcher is active."""
+    """Whether some other mode of torch's dispatcher is active, which torch tells nowhere else."""
     return bool(_python_dispatch._get_current_dispatch_mode_stack())

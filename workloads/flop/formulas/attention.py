@@ -81,7 +81,7 @@ def _efficient_backward(*arguments: Any, **__: Any) -> int | None:
 def _sequences(x: torch.Tensor) -> list[int]:
     """Length of each sequence of (batch, length, width); nested tensors have individual lengths."""
     if x.is_nested:
-        return [int(length) for length in x._nested_tensor_size()[:, 0].tolist()]
+        return [each.shape[0] for each in x.unbind()]
     return [x.shape[1]] * x.shape[0]
 
 

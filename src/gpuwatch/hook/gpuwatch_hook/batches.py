@@ -157,6 +157,7 @@ class Batches:
 def lacking(iterator: Any, *, ended: bool = True) -> int:
     """How many samples the last batch of an epoch has less than the others; ``ended``: whether the
     epoch is over, else 0 unless the batch that was given last is the last one."""
+    # Torch tells sampler, data set and count of an iterator only so; not all batches are seen.
     size, sampler = _batch_size(iterator), iterator._index_sampler
     if not size or iterator._dataset_kind != 0 or type(sampler).__name__ != "BatchSampler":
         return 0

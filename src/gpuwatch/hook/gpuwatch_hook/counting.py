@@ -366,6 +366,7 @@ def _uncountable() -> str | None:
         return None
     if not hasattr(TorchDispatchMode, "ignore_compile_internals"):
         return _OLD_TORCH
+    # torch.compiler tells neither of these two.
     if import_module("torch._dynamo.config").compiled_autograd:
         return _COMPILED_BACKWARD
     counters: Any = import_module("torch._dynamo.utils").counters
@@ -374,9 +375,9 @@ def _uncountable() -> str | None:
 
 def _control_flow() -> str | None:
     """An operator that the program used and that runs compiled only."""
-    known: Any = getattr(torch._ops, "_higher_order_ops", {})
-    used = (name for name in _CONTROL_FLOW if getattr(known.get(name), "_dispatch_cache", None))
-    return next(used, None)
+    known = ((name, getattr(torch.ops.higher_order, name, None)) for name in _CONTROL_FLOW)
+    # Nothing public tells whether it was called.
+    return next((name for name, each in known if getattr(each, "_dispatch_cache", None)), None)
 
 
 def _little_memory() -> bool:

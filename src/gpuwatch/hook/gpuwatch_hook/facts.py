@@ -57,6 +57,7 @@ def _gpu_node(properties: Any) -> int | None:
 
 def is_sharded(parameter: Any) -> bool:
     """Whether other ranks have parts of it, by FSDP or tensor parallelism."""
+    # FSDP's class of parameters is public, but not that of those it keeps as the program made them.
     return hasattr(parameter, "device_mesh") or hasattr(parameter, "_fsdp_flattened")
 
 

@@ -76,6 +76,7 @@ def watch_compiler(dynamo: ModuleType) -> None:
     from . import models
     from .compiled import following
 
+    # In public torch.compile takes a backend, but shows no graph that goes to another.
     for backend in (torch._TorchCompileInductorWrapper, torch._TorchCompileWrapper):
         backend.__call__ = following(backend.__call__)  # type: ignore[method-assign]
 
@@ -135,6 +136,7 @@ class _Backward:
 
 def watch_loader(dataloader: ModuleType) -> None:
     """Follow what a training waits for its data; iterators stay what they are."""
+    # Not DataLoader.__iter__: torchdata's loader has its own, and makes iterators of this class.
     iterator = dataloader._BaseDataLoaderIter
     original = iterator.__next__
 

@@ -11,6 +11,7 @@ from ..own import plan
 
 def watch(fit_loop: ModuleType) -> None:
     """``lightning.pytorch.loops.fit_loop`` was loaded."""
+    # In public this is told to callbacks alone, which the program lists and saves.
     original = fit_loop._FitLoop.on_run_start
 
     @functools.wraps(original)
