@@ -210,6 +210,14 @@ def test_a_recorder_loads_neither_screen_nor_statistics(tmp_path: Path) -> None:
     assert modules & (HEAVY - {"pynvml", "psutil"}) == set()
 
 
+def test_a_list_loads_no_screen(tmp_path: Path) -> None:
+    modules = loaded(
+        "sessions", "--find", "env:h200", str(ROOT.parents[1] / "tests" / "data"), home=tmp_path
+    )
+    assert "gpuwatch.analysis.summary.finding" in modules
+    assert not modules & {"gpuwatch.tui.home", "textual", "rich"}
+
+
 def test_a_run_looks_into_no_other_package_for_its_runner(tmp_path: Path) -> None:
     words = ("--record", "--quiet", "--out", str(tmp_path / "out"), "--", "true")
     modules = loaded(*words, home=tmp_path)
