@@ -36,9 +36,7 @@ from gpuwatch.tui.feed.alerts import ALERT_EVENTS, paused, stalled, uses_no_gpu
 from gpuwatch.tui.feed.busiest import Busiest
 from gpuwatch.tui.feed.checks import CPU_SHARED, HISTORY, Checks
 from gpuwatch.tui.feed.gauges import (
-    LOOKING,
     LOSS,
-    NO_EARLIER,
     Earlier,
     Period,
     Sources,
@@ -78,6 +76,7 @@ from gpuwatch.tui.feed.snapshot import (
     DeviceNow,
     Reading,
     Replay,
+    Search,
     Snapshot,
     Trouble,
     View,
@@ -165,9 +164,9 @@ class Collector:
         """Whether older step lines are read, so that the rest may be."""
         self._means: dict[tuple[int, int, int], float | None] = {}
         """Of a run that is over: means, and peaks of memory, by channel, start and end."""
-        self._files: Iterator[Earlier | str] = iter(())
-        self._earlier: Earlier | str = ""
-        """Or what is said in its place; empty: it was not asked for."""
+        self._files: Iterator[Earlier | Search] = iter(())
+        self._earlier: Earlier | Search | None = None
+        """``None``: it was not asked for."""
         self._bound_at: tuple[object, str] = None, ""
         """When it was over, and what bounded it."""
         self._read_channels()
@@ -209,8 +208,8 @@ class Collector:
     def backfill(self) -> bool:
         """Read one more chunk of older step lines, or open a file that may be of the earlier run;
         returns whether there may be more."""
-        if self._earlier == LOOKING:
-            self._earlier = next(self._files, NO_EARLIER)
+        if self._earlier is Search.GOES_ON:
+            self._earlier = next(self._files, Search.IN_VAIN)
             return True
         steps = self._steps.backfill()
         more = self._ranks.backfill() or steps
@@ -256,8 +255,9 @@ class Collector:
         span = present._steps.span
         period = period_of(shown, timed if has_timed else (0, t), t, span, least)
         if view.earlier and not present._earlier:
-            present._earlier, present._files = LOOKING, earlier_of(self.reader.path, self.meta)
-        earlier = present._earlier if view.earlier else ""
+            present._earlier = Search.GOES_ON
+            present._files = earlier_of(self.reader.path, self.meta)
+        earlier = present._earlier if view.earlier else None
         over = period if not state.live and self._all_read and kind != "import" else None
         if over is not None and self._current is None:
             self._steps.finish(self.meta)
@@ -376,9 +376,9 @@ class Collector:
             tally=self._study.tally,
             picked=None if metric is None else picked_of(metric, devices, sources),
             metrics=metrics,
-            earlier=earlier
-            if isinstance(earlier, str)
-            else earlier.compared(self._steps.newest_timed()[::-1]),
+            earlier=earlier.compared(self._steps.newest_timed()[::-1])
+            if isinstance(earlier, Earlier)
+            else earlier,
             shares=self._steps.shares(self.meta),
             ranks=self._ranks.now(shown, t, self._devices, self._series, self._processes),
             # The other runs and the comparison are known for the present only.

@@ -16,9 +16,8 @@ from gpuwatch.session.mirror.changes import identity
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui import commands
 from gpuwatch.tui.feed.collector import Collector, PastView
-from gpuwatch.tui.feed.gauges import LOOKING
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
-from gpuwatch.tui.feed.snapshot import Snapshot, Trouble, Unreadable, View
+from gpuwatch.tui.feed.snapshot import Search, Snapshot, Trouble, Unreadable, View
 
 REFRESH_SECONDS = 1.0
 _ENDED_REFRESH_SECONDS = 5.0
@@ -151,7 +150,7 @@ class Feed:
                 break
         else:
             settled = view.at is not None or not snapshot.status.live
-            if (settled or snapshot.earlier == LOOKING) and view == self._view:
+            if (settled or snapshot.earlier is Search.GOES_ON) and view == self._view:
                 final = self._check_file(viewed.snapshot(view))
                 if final != snapshot:
                     self._post(final)

@@ -31,7 +31,7 @@ from gpuwatch.session.study.estimate import cell_of, changed, timing
 from gpuwatch.tui.feed.alerts import uses_no_gpu
 from gpuwatch.tui.feed.checks import Ceilings, of_pipes
 from gpuwatch.tui.feed.samples import NOTHING, Derived, Histories, History, Window
-from gpuwatch.tui.feed.snapshot import MISSING, Alert, DeviceNow, Gauge, Panel, Reading
+from gpuwatch.tui.feed.snapshot import MISSING, Alert, DeviceNow, Gauge, Panel, Reading, Search
 from gpuwatch.tui.feed.steps import Steps, WorkRate, no_steps_yet
 
 _IMPORTED = "an imported profile has no samples and no steps"
@@ -96,7 +96,7 @@ class Sources:
     t: int
     window: Window
     period: Period
-    earlier: Earlier | str
+    earlier: Earlier | Search | None
     scales: MutableMapping[tuple[str, str | None], float]
     """End of each history's scale by gauge and device id, which never shrinks."""
 
@@ -464,8 +464,6 @@ def panels_of(
 
 _NEWEST_FILES, _MOST_LINES = 100, 20_000
 """Newest sessions that are opened before all others, and first step lines that are read of it."""
-NO_EARLIER = "no finished run of this command in this environment before it"
-LOOKING = "looking for an earlier run …"
 
 
 @dataclass(frozen=True)
@@ -510,9 +508,9 @@ class Earlier:
         return rows[:-1] if rows and rows[-1].step - rows[-1].count >= last else rows
 
 
-def earlier_of(path: Path, meta: Mapping[str, JSON]) -> Iterator[Earlier | str]:
+def earlier_of(path: Path, meta: Mapping[str, JSON]) -> Iterator[Earlier | Search]:
     """The newest run of the same command and environment in the folder of the session's study that
-    began before it and is finished, if there is one; before it ``LOOKING`` for each file opened."""
+    began before it and is finished, if there is one; before it ``GOES_ON`` for each file opened."""
     began = (number(mapping(meta.get("clock")).get("unix_ns")) or 0.0) / 1e9  # as ``timing`` rounds
     files = sorted(path.parent.parent.glob(f"*/*{SUFFIX}"), key=changed, reverse=True)
     before = []
@@ -521,7 +519,7 @@ def earlier_of(path: Path, meta: Mapping[str, JSON]) -> Iterator[Earlier | str]:
             before.append(each)
         if before and at >= _NEWEST_FILES:
             break
-        yield LOOKING
+        yield Search.GOES_ON
     if not before:
         return
     newest = max(before, key=lambda each: each.start)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,6 +59,13 @@ class View:
     """Whether to make the gauges."""
     earlier: bool = False
     """Whether to find the earlier run of the same command."""
+
+
+class Search(Enum):
+    """How the search for the earlier run stands, until it is found."""
+
+    GOES_ON = "goes on"
+    IN_VAIN = "in vain"
 
 
 @dataclass(frozen=True)
@@ -444,8 +452,8 @@ class Snapshot:
     """The graph of ``view.metric``."""
     metrics: tuple[str, ...] = ()
     """Keys of the metrics that can be picked."""
-    earlier: str = ""
-    """How the steps compare with those of the earlier run; only if ``view.earlier``."""
+    earlier: str | Search | None = None
+    """How the steps compare with those of the earlier run; ``None`` unless ``view.earlier``."""
     shares: StepShares | None = None
     """``None``: the step lines name no phases."""
     ranks: RanksNow | None = None

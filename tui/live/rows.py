@@ -110,7 +110,8 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     ):
         rows[-1].end(f"{took} ", "muted")
     if snapshot.earlier:
-        told = clean(snapshot.earlier)
+        found = isinstance(snapshot.earlier, str)
+        told = clean(snapshot.earlier) if found else "looking for an earlier run …"
         texts = told, told.rpartition(";")[0], told.partition(";")[0]
         text = longest_fitting(texts, width - 4) or fit(told, width - 4)
         rows.append(Line(width).add(f" {GHOST} ", "strong").add(text))

@@ -17,9 +17,9 @@ from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Feed, News
-from gpuwatch.tui.feed.gauges import LOOKING, NO_EARLIER, STEP_TIME
+from gpuwatch.tui.feed.gauges import STEP_TIME
 from gpuwatch.tui.feed.posting import Delivery
-from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, Unreadable, View
+from gpuwatch.tui.feed.snapshot import TIMED, Search, Snapshot, Unreadable, View
 from gpuwatch.tui.live.page import Page, page_of, panel_columns
 from gpuwatch.tui.live.rows import ZOOMS, Options
 from gpuwatch.tui.live.time_travel import Stopping, TimeTravel
@@ -32,6 +32,7 @@ from gpuwatch.tui.widgets.page import KERNELS, Row, SnapshotPage, number_lines
 
 _LONG_NS = 30 * NS
 """The end of what took longer is heard."""
+_NO_EARLIER = "no finished run of this command in this environment before it"
 _SAID_SECONDS = 4.0
 """How long it is said that there is no earlier run."""
 _NOT_OF_MACHINES = ("compare", "compare_alone", "export", "over", "stop")
@@ -148,7 +149,7 @@ class LiveScreen(TimeTravel, Stopping):
                     self._over, self._live_seconds = True, self._view.seconds
                     self._ask(seconds=TIMED if now and news.timed else None)
             before = self.snapshot
-            stale = before is None or news.view != before.view or before.earlier == LOOKING
+            stale = before is None or news.view != before.view or before.earlier is Search.GOES_ON
             if stale or not self.options.paused:
                 self._show(news)
         if self.on_top:
@@ -163,10 +164,10 @@ class LiveScreen(TimeTravel, Stopping):
             if news.t > _LONG_NS and last and not news.machine_only:
                 self.gpuwatch.call(f"{title_line(news)}: {end_lines(news)[0]}")
         self._follow = news.goes_on
-        if news.earlier == NO_EARLIER:
-            news = replace(news, earlier="")
+        if news.earlier is Search.IN_VAIN:
+            news = replace(news, earlier=None)
             self._ask(earlier=False, metric=None)
-            self._say(NO_EARLIER)
+            self._say(_NO_EARLIER)
             self.set_timer(_SAID_SECONDS, self._unsay)
         self.snapshot = news
         if self._waits_for_next and news.replay is None:
@@ -437,7 +438,7 @@ class LiveScreen(TimeTravel, Stopping):
             self.gpuwatch.go_home(self.path)
 
     def _unsay(self) -> None:
-        if self.options.message == NO_EARLIER:
+        if self.options.message == _NO_EARLIER:
             self._say("")
 
     def _say(self, message: str) -> None:

@@ -15,9 +15,10 @@ import pytest
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import StepRow
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.gauges import LOOKING, NO_EARLIER, STEP_TIME, Earlier
+from gpuwatch.tui.feed.gauges import STEP_TIME, Earlier
 from gpuwatch.tui.feed.samples import Window
-from gpuwatch.tui.feed.snapshot import View
+from gpuwatch.tui.feed.snapshot import Search, View
+from gpuwatch.tui.live.rows import workload_rows
 from gpuwatch.tui.widgets.gauge_rows import GHOST, gauge_rows
 
 from ..harness import live, screen_text, shows, until
@@ -117,22 +118,23 @@ def test_over_steps_before_its_first_timed_one_the_earlier_run_has_no_time() -> 
 )
 def test_what_is_no_earlier_run_of_the_same_is_not_taken(tmp_path: Path, script: Script) -> None:
     snapshot = snapshot_of(written(tmp_path, other=script), View(earlier=True), 30.0)
-    assert snapshot.earlier == NO_EARLIER
+    assert snapshot.earlier is Search.IN_VAIN
 
 
 def test_a_run_is_not_the_one_before_itself(tmp_path: Path) -> None:
     """Whatever the last digits of its start are rounded to."""
     path = write(tmp_path / "studies" / "now" / "01-bare.gpuwatch", replace(BEFORE, start=6e-7))
-    assert snapshot_of(path, View(earlier=True), 30.0).earlier == NO_EARLIER
+    assert snapshot_of(path, View(earlier=True), 30.0).earlier is Search.IN_VAIN
 
 
 async def test_that_there_is_none_is_said_for_a_while(tmp_path: Path) -> None:
     async with live(written(tmp_path), seconds=30.0) as (app, pilot):
+        said = " » no finished run of this command in this environment before it\n"
         for _ in range(2):
             await pilot.press("b")
-            await shows(pilot, f" » {NO_EARLIER}\n")
+            await shows(pilot, said)
             await until(pilot, lambda: "Step time" not in screen_text(app))
-            await until(pilot, lambda: NO_EARLIER not in screen_text(app))
+            await until(pilot, lambda: said not in screen_text(app))
 
 
 def test_it_is_found_below_any_number_of_newer_files(tmp_path: Path) -> None:
@@ -152,8 +154,17 @@ def test_files_are_opened_one_by_one_so_that_the_screen_can_be_left_meanwhile(
         collector = Collector(reader)
         collector.update()
         for _ in range(3):  # two files, and the steps of the run
-            assert collector.snapshot(view).earlier == LOOKING and collector.backfill()
+            looking = collector.snapshot(view)
+            assert looking.earlier is Search.GOES_ON and collector.backfill()
+            said = " • looking for an earlier run …"
+            assert said in map(str.rstrip, texts(workload_rows(looking, 80, 0)))
         assert "09 Oct 07:53" in collector.snapshot(view).earlier
+
+
+def test_one_without_steps_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, before=replace(BEFORE, steps=False))
+    compared = snapshot_of(path, View(earlier=True), 30.0).earlier
+    assert compared == "the run of 09 Oct 07:53 has no times of these steps"
 
 
 def test_of_two_the_newer_is_taken(tmp_path: Path) -> None:
