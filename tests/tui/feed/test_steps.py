@@ -128,6 +128,13 @@ def test_lines_of_several_steps_that_tell_their_ends_have_no_mean_by_arrival(
         assert work is not None and (work.arrival_seconds is not None) is there
 
 
+def test_partial_batches_that_tell_their_times_have_no_mean_by_arrival(tmp_path: Path) -> None:
+    steps = [{**line, "partial": [line["step"]]} for line in told(1)]
+    extra = {"step_ends": "arrived"}
+    work = snapshot_of(sessions.record(tmp_path / "a.gpuwatch", steps=steps, extra=extra)).work
+    assert work is not None and (work.step_seconds, work.arrival_seconds) == (None, None)
+
+
 def test_a_mean_by_arrival_is_told_with_what_it_is_by(tmp_path: Path) -> None:
     found = snapshot(tmp_path / "a.gpuwatch", lines(1))
     assert found.work is not None

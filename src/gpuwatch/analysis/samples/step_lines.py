@@ -120,8 +120,9 @@ def untimed(meta: Mapping[str, JSON]) -> str:
 
 def mean_by_arrival(timed: Sequence[StepLine]) -> float | None:
     """Seconds per step from the arrival of the first of these lines to that of the last, without
-    evaluations; ``None`` below ten arrivals: lines that a program holds back come together."""
-    if len({row.t for row in timed}) < _LEAST_ARRIVALS:
+    evaluations; ``None`` below ten arrivals of lines that tell no time: lines that a program holds
+    back come together."""
+    if len({row.t for row in timed if not _has_times(row)}) < _LEAST_ARRIVALS:
         return None
     steps = timed[-1].step - timed[0].step
     seconds = (timed[-1].t - timed[0].t) / NS - sum(row.evaluation for row in timed[1:])

@@ -29,8 +29,6 @@ from gpuwatch.analysis.samples.step_lines import (
     NO_STEPS,
     NO_STEPS_YET,
     SOME,
-    TOGETHER,
-    UNTIMED,
     ends_told,
     hooked,
     mean_by_arrival,
@@ -225,7 +223,7 @@ def summarise_from(
     described = Steps(reason=writers) if writers else steps_of(steps, series, told=told)
     if not steps:
         described = replace(described, reason=silent)
-    elif described.reason in (UNTIMED, TOGETHER):
+    elif described.reason and described.count:
         described = replace(described, reason=untimed(meta) or described.reason)
     run = run_of(meta, described.phases)
     described = replace(
@@ -401,9 +399,7 @@ def steps_of(
         partial_count=len(partial) + sum(row.partial for row in buckets) if rows else None,
         median_seconds=median,
         mean_seconds=mean,
-        arrival_seconds=mean_by_arrival(timed)
-        if reason in (UNTIMED, TOGETHER) and not told
-        else None,
+        arrival_seconds=mean_by_arrival(timed) if reason and not told else None,
         p95_seconds=p95,
         min_seconds=shortest,
         max_seconds=longest,
