@@ -14,6 +14,7 @@ import pytest
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.results import Kind, StudyResult
 from gpuwatch.analysis.summary.listing import ListedSession, ListedStudy
+from gpuwatch.analysis.summary.summary import SlowStep
 from gpuwatch.report import json as as_json
 from gpuwatch.report.json import study
 
@@ -34,6 +35,7 @@ OPEN = {
     "plan.parts[].environments[]",
     "plan.order[].parameters",
     "step.phases",
+    "step.slowest.phases",
 }
 """Described elsewhere, or of any keys."""
 
@@ -81,7 +83,9 @@ def test_every_key_is_documented_and_every_documented_key_is_there(two_cases: St
 
 @pytest.mark.parametrize("of", ["session", "timing", "step"])
 def test_every_key_of_a_run_is_documented_and_there(result: StudyResult, of: str) -> None:
-    found = as_json.summary(result.sessions[0])[of]
+    session = result.sessions[0]
+    steps = replace(session.steps, slowest=SlowStep(1, 0.259, {"data": 0.202}))
+    found = as_json.summary(replace(session, steps=steps))[of]
     told = documented("show SESSION")
     assert set(keys(found, of)) == {key for key in told if key.startswith(f"{of}.")}
 

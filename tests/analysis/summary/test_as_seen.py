@@ -13,6 +13,7 @@ from gpuwatch.analysis.samples.step_lines import SOME
 from gpuwatch.analysis.study.notes import doubts
 from gpuwatch.analysis.study.read import read, read_sessions
 from gpuwatch.analysis.summary.load import disturbances
+from gpuwatch.analysis.summary.summary import SlowStep
 from gpuwatch.report.document.sessions import short
 from gpuwatch.report.text import as_text
 from tests.analysis.sessions import CPU, SECOND, record, summary
@@ -250,8 +251,13 @@ def test_a_profile_of_the_cpu_is_told_with_how_to_see_it(tmp_path: Path) -> None
 def test_a_step_that_makes_most_of_the_mean_is_told_with_what_took_it(tmp_path: Path) -> None:
     slow = {**STEPS[2], "seconds": 3.0, "phases": {"data": 2.5, "forward": 0.5}}
     record(tmp_path / "a.gpuwatch", steps=[*STEPS[:2], slow, *STEPS[3:]])
-    brief = as_text(short(read(tmp_path / "a.gpuwatch"), [], None, ""), 200)
+    found = read(tmp_path / "a.gpuwatch")
+    assert found.summary.steps.slowest == SlowStep(slow["step"], 3.0, slow["phases"])
+    brief = as_text(short(found, [], None, ""), 200)
     assert f"slowest step: {slow['step']}, 3.00 s, of it data 2.50 s\n" in brief
+    record(tmp_path / "c.gpuwatch", steps=[*STEPS[:2], slow | {"phases": {}}, *STEPS[3:]])
+    brief = as_text(short(read(tmp_path / "c.gpuwatch"), [], None, ""), 200)
+    assert f"slowest step: {slow['step']}, 3.00 s\n" in brief
     record(tmp_path / "b.gpuwatch", steps=[*STEPS[:2], *[slow | {"step": 3}] * 9, *STEPS[11:]])
     brief = as_text(short(read(tmp_path / "b.gpuwatch"), [], None, ""), 200)
     assert "slowest" not in brief, "several are slow"

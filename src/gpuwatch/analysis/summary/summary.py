@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from operator import itemgetter
 
 import numpy as np
 
@@ -48,7 +47,6 @@ from gpuwatch.analysis.summary.metrics import statistics_of
 from gpuwatch.analysis.summary.notes import how_timed, notes
 from gpuwatch.analysis.summary.training import Training, training_of
 from gpuwatch.analysis.summary.training import notes as training_notes
-from gpuwatch.core import units
 from gpuwatch.core.aggregate import total_of
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
@@ -82,6 +80,16 @@ class Timing:
 
 
 @dataclass(frozen=True)
+class SlowStep:
+    """The step that makes most of what the mean is over the median, where that is much."""
+
+    step: int
+    seconds: float
+    phases: Mapping[str, float]
+    """Seconds of each, if they are known of this step alone."""
+
+
+@dataclass(frozen=True)
 class Steps:
     """The timed steps. Partial batches count as steps, but not in the step-time statistics."""
 
@@ -112,9 +120,7 @@ class Steps:
     """Training samples per second of training and evaluations together."""
     sampled_count: int | None = None
     """Timed steps with phases, drawn at random; ``None``: all."""
-    slowest: str | None = None
-    """``1, 259 ms, of it data 202 ms``: the step that makes most of what the mean is over the
-    median, where that is much."""
+    slowest: SlowStep | None = None
     known_until_seconds: float | None = None
     """Since the session's start: later output is unknown, and its steps are not counted; ``None``:
     the whole run is known."""
@@ -416,7 +422,7 @@ def steps_of(
     )
 
 
-def _slowest(timed: Sequence[StepLine], times: np.ndarray) -> str | None:
+def _slowest(timed: Sequence[StepLine], times: np.ndarray) -> SlowStep | None:
     mean = float(times.mean())
     median, longest = np.quantile(times, (0.5, 1.0)).tolist()
     if mean < _MUCH * median or longest - median < times.size * (mean - median) / 2:
@@ -424,9 +430,5 @@ def _slowest(timed: Sequence[StepLine], times: np.ndarray) -> str | None:
     for row in timed:
         if isinstance(row, StepRow) and row.seconds and longest in full_times(row):
             number = row.step - len(row.seconds) + 1 + row.seconds.index(longest)
-            text = f"{number:,}, {units.quantity(longest, 's')}"
-            if row.count > 1 or not row.phases:
-                return text
-            most, took = max(row.phases.items(), key=itemgetter(1))
-            return f"{text}, of it {most} {units.quantity(took, 's')}"
+            return SlowStep(number, longest, row.phases if row.count == 1 else {})
     return None

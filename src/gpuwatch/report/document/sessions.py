@@ -36,7 +36,7 @@ from gpuwatch.analysis.summary.identity import (
 from gpuwatch.analysis.summary.load import partly_sampled, sampled
 from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.analysis.summary.requested import Requested
-from gpuwatch.analysis.summary.summary import DeviceSummary, Summary
+from gpuwatch.analysis.summary.summary import DeviceSummary, SlowStep, Summary
 from gpuwatch.analysis.summary.training import NAMES, lost
 from gpuwatch.core import units
 from gpuwatch.core.metrics import CATALOGUE, Kind
@@ -206,7 +206,7 @@ def short(
     lines = (
         *((outcome, identity) if sound(session) else (identity, outcome)),
         [f"phases of a step: {', '.join(parts)}"] * bool(phases)
-        + [f"slowest step: {session.steps.slowest}"] * bool(session.steps.slowest)
+        + _slowest(session.steps.slowest)
         + [f"most time in {busiest}"] * bool(busiest),
         bounds if efficiency.efficiency_rows(session) else [],
         [used] * bool(given) + [f"cost: {cost}"] * bool(cost),
@@ -221,6 +221,15 @@ def short(
     tables = [each for each in figures if isinstance(each, Table)]
     sections = tuple(each for each in (before, after, Section("", tables), *others) if each.items)
     return Document(session.label, sections=sections)
+
+
+def _slowest(of: SlowStep | None) -> list[str]:
+    """``slowest step: 1, 259 ms, of it data 202 ms``."""
+    if of is None:
+        return []
+    longest = sorted((took, phase) for phase, took in of.phases.items())[-1:]
+    parts = [f", of it {phase} {units.quantity(took, 's')}" for took, phase in longest]
+    return [f"slowest step: {of.step:,}, {units.quantity(of.seconds, 's')}{''.join(parts)}"]
 
 
 def brief(compared: Comparison, columns: Sequence[str]) -> Section:
