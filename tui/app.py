@@ -23,9 +23,8 @@ from textual.screen import Screen
 from gpuwatch.core.errors import ExitCode
 from gpuwatch.core.units import counted
 from gpuwatch.session import placement
-from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader, known_meta
 from gpuwatch.session.reading.status import status
-from gpuwatch.session.study.estimate import known_meta
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import not_run, sessions_in
 from gpuwatch.tui import commands

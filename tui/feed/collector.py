@@ -253,7 +253,7 @@ class Collector:
         elif self._current is not None and not view.seconds:
             shown = Window(0, max(present.end, NS), view.columns)
         span = present._steps.span
-        period = period_of(shown, timed if has_timed else (0, t), t, span, least)
+        period = period_of(shown, timed if has_timed else None, t, span, least)
         if view.earlier and not present._earlier:
             present._earlier = Search.GOES_ON
             present._files = earlier_of(self.reader.path, self.meta)

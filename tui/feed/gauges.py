@@ -57,20 +57,20 @@ class Period(NamedTuple):
 
 
 def period_of(
-    window: Window, timed: tuple[int, int], t: int, steps: tuple[int, int], least: float
+    window: Window, timed: tuple[int, int] | None, t: int, steps: tuple[int, int], least: float
 ) -> Period:
-    """The ``timed`` steps, as in ``gpuwatch show``, if all are in the window; else the window.
+    """The ``timed`` steps, as in ``gpuwatch show``, without any the run up to ``t``, if all of that
+    is in the window; else the window.
 
     Of it the part with timed steps, else with any ``steps``, if that is ``least`` long: what a run
     does without steps is no rate of 0, and what the devices do meanwhile is not of the same time.
-    ``timed``: from 0 to the end ``t`` of a run that has none.
     """
-    if window.start <= timed[0] and timed[1] <= window.end:
-        return Period(*timed, "whole run" if timed == (0, t) else "timed steps")
-    parts = (of for of in (timed, steps) if of != (0, t))
-    spans = ((max(window.start, of[0]), min(window.end, of[1])) for of in parts)
-    whole = window.start, window.end
-    start, end = next((each for each in spans if each[1] - each[0] > least), whole)
+    whole = Period(*timed, "timed steps") if timed else Period(0, t, "whole run")
+    if window.start <= whole.start and whole.end <= window.end:
+        return whole
+    spans = ((max(window.start, of[0]), min(window.end, of[1])) for of in (timed, steps) if of)
+    shown = window.start, window.end
+    start, end = next((each for each in spans if each[1] - each[0] > least), shown)
     length = window.end - window.start
     if end - start > 0.95 * length:  # but for the last moment, it is of steps
         return Period(start, end, _last(length))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gpuwatch.session import placement
 from gpuwatch.session.placement import JobState
+from gpuwatch.session.reading.reader import known_meta
 from gpuwatch.session.reading.status import status
-from gpuwatch.session.study.estimate import known_meta
 from gpuwatch.session.study.plan import Plan, read, run_label
 from gpuwatch.session.study.progress import StudyPosition, following, place, recorder_alive, tally
 from gpuwatch.session.study.study_folder import SUMMARY_JSON, is_held

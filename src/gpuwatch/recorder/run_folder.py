@@ -17,11 +17,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from gpuwatch.core import output, paths
-from gpuwatch.core.errors import GpuwatchError, StorageError, UsageError
+from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.processes import ProcessId, identify
-from gpuwatch.session.reading.reader import read_meta
+from gpuwatch.session.reading.reader import known_meta
 from gpuwatch.session.reading.status import process_id
 from gpuwatch.session.writing.write_hints import write_hint
 
@@ -97,9 +97,7 @@ def _is_over(folder: Path) -> bool:
         # The run may go on although its session was deleted or its disk is unmounted.
         begun = handle_of(folder).get("holder") or (folder / _LAUNCHED).exists()
         return not begun and (session is None or session.parent.is_dir())
-    try:
-        meta = read_meta(session)
-    except GpuwatchError:
+    if (meta := known_meta(session)) is None:
         return False
     result = mapping(meta.get("result"))
     ended = result.get("code") is not None or result.get("signal") is not None

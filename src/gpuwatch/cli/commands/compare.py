@@ -23,9 +23,8 @@ from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import to_paste
-from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader, known_meta
 from gpuwatch.session.study import study_folder
-from gpuwatch.session.study.estimate import known_meta
 from gpuwatch.session.study.short_name import short_name
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from gpuwatch.cli.say import confirmed, say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core import units
 from gpuwatch.core.aggregate import grouped
-from gpuwatch.core.errors import GpuwatchError, UsageError
+from gpuwatch.core.errors import UsageError
 from gpuwatch.core.text import clean, shell, to_paste
 from gpuwatch.places import load, placements, spec
 from gpuwatch.session.study import labels
@@ -109,7 +109,7 @@ def _check(what: Removal) -> None:
         UsageError: one of its runs or its study is going on, or nothing there is gpuwatch's.
     """
     from gpuwatch.recorder.run_folder import folders_of
-    from gpuwatch.session.reading.reader import read_meta
+    from gpuwatch.session.reading.reader import known_meta
     from gpuwatch.session.reading.status import goes_on_alone, process_id, status
     from gpuwatch.session.study.study_folder import is_held
 
@@ -131,9 +131,7 @@ def _check(what: Removal) -> None:
             raise _elsewhere(what.folder, plan.settings.host)
     for name in what.sessions:
         path = what.folder / name
-        try:
-            meta = read_meta(path)
-        except GpuwatchError:
+        if (meta := known_meta(path)) is None:
             continue  # an unreadable session is not running
         recorder = process_id(meta.get("recorder"))
         over = "result" in meta or "closed" in meta

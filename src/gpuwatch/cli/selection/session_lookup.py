@@ -17,12 +17,11 @@ from gpuwatch.session.placement import read as read_placement
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import goes_on_alone
 from gpuwatch.session.schema import SUFFIX
-from gpuwatch.session.study.estimate import known_meta
 from gpuwatch.session.study.label import Label
 from gpuwatch.session.study.labels import read
 from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.plan import read as read_plan
-from gpuwatch.session.study.short_name import short_name
+from gpuwatch.session.study.short_name import id_of, short_name
 
 _MOST = 12
 """Sessions that an error lists at most."""
@@ -164,7 +163,7 @@ def sessions(text: str) -> list[Path]:
 
         return [listed(known).sessions[0].path]
     sessions_ = _labelled(text, known) or [
-        path for path in known if _identifier(path).startswith(text) or path.parent.name == text
+        path for path in known if id_of(path).startswith(text) or path.parent.name == text
     ]
     if not sessions_:
         begin = [path.parent for path in known if path.parent.name.startswith(text)]
@@ -289,7 +288,7 @@ def refuse_taken(name: str, of: tuple[Path, str] | None, several: str) -> None:
         return
     known = known_sessions()
     for path in known:  # three characters begin an id by chance
-        if path.parent.name == name or (len(name) > 3 and _identifier(path).startswith(name)):
+        if path.parent.name == name or (len(name) > 3 and id_of(path).startswith(name)):
             raise UsageError(
                 f"{name!r} is the id of a session or its folder: {path}", "choose another name"
             )
@@ -304,7 +303,3 @@ def refuse_taken(name: str, of: tuple[Path, str] | None, several: str) -> None:
                     f"{name!r} is the name of {at / file}, and a name is of one",
                     f"free it: {to_paste('rename', at / file, '')}; {several}",
                 )
-
-
-def _identifier(path: Path) -> str:
-    return str(mapping((known_meta(path) or {}).get("session")).get("id", ""))

@@ -14,7 +14,7 @@ from itertools import accumulate, count
 from math import isfinite
 from pathlib import Path
 
-from gpuwatch.core.errors import NotASession, StorageError
+from gpuwatch.core.errors import GpuwatchError, NotASession, StorageError
 from gpuwatch.core.models import JSON
 from gpuwatch.session.reading import limits
 from gpuwatch.session.reading.bounded_connection import MOST_BYTES
@@ -551,3 +551,11 @@ def read_meta(path: Path) -> dict[str, JSON]:
     """What the session at ``path`` says of itself."""
     with SessionReader(path) as reader:
         return reader.meta()
+
+
+def known_meta(path: Path) -> dict[str, JSON] | None:
+    """The same; ``None`` if it cannot be read."""
+    try:
+        return read_meta(path)
+    except GpuwatchError:
+        return None

@@ -10,11 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from gpuwatch.core.aggregate import grouped
-from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session import placement
-from gpuwatch.session.reading.reader import read_meta
+from gpuwatch.session.reading.reader import known_meta
 from gpuwatch.session.reading.status import State, process_id, status
 from gpuwatch.session.study.plan import PlannedRun, read
 
@@ -71,14 +70,6 @@ def timing(path: Path) -> Timing | None:
     """Timing of a session; ``None`` if it did not end or cannot be read."""
     meta = known_meta(path)
     return None if meta is None else timing_of_meta(meta, path)
-
-
-def known_meta(path: Path) -> dict[str, JSON] | None:
-    """What a session says of itself; ``None`` if it cannot be read."""
-    try:
-        return read_meta(path)
-    except GpuwatchError:
-        return None
 
 
 def cell_of(meta: Mapping[str, JSON]) -> Cell:

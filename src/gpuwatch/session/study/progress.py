@@ -12,8 +12,9 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.processes import ProcessId
 from gpuwatch.session.placement import read as read_placement
+from gpuwatch.session.reading.reader import known_meta
 from gpuwatch.session.reading.status import BAD, State, process_id, status
-from gpuwatch.session.study.estimate import Timing, cell, known_meta, times_of_study, timing_of_meta
+from gpuwatch.session.study.estimate import Timing, cell, times_of_study, timing_of_meta
 from gpuwatch.session.study.plan import WARM_UP, Plan, PlannedRun, read, run_label
 from gpuwatch.session.study.study_folder import is_held, not_run, sessions_in
 

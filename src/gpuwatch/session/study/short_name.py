@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gpuwatch.core import paths
 from gpuwatch.core.models import mapping
+from gpuwatch.session.reading.reader import known_meta
 from gpuwatch.session.schema import SUFFIX
-from gpuwatch.session.study.estimate import known_meta
 from gpuwatch.session.study.labels import read
 
 
@@ -27,7 +27,7 @@ def short_name(path: Path) -> str:
     if _is_copied(session):  # with its labels
         name = real.name if here and not one else ""
     else:
-        name = (label and label.name) or (_id(real)[:8] if one else real.name if here else "")
+        name = (label and label.name) or (id_of(real)[:8] if one else real.name if here else "")
     return str(path) if not name or os.path.exists(name) else name
 
 
@@ -39,12 +39,13 @@ def _is_copied(session: Path) -> bool:
         return any(
             other.stat().st_size == size
             and other.resolve() != session
-            and _id(other) == _id(session)
+            and id_of(other) == id_of(session)
             for other in (folder / session.name for folder in folders)
             if other.is_file()
         )
     return False
 
 
-def _id(session: Path) -> str:
+def id_of(session: Path) -> str:
+    """Of a session; empty: it has none, or cannot be read."""
     return str(mapping((known_meta(session) or {}).get("session")).get("id") or "")
