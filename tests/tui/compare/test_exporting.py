@@ -18,6 +18,7 @@ from gpuwatch.tui.commands import Export, Process, export_of, export_report, lef
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
 from tests.disks import mounted
+from tests.waiting import until
 
 from ..conftest import Fake
 from ..harness import live, piloted, running, screen_text, shows
@@ -128,8 +129,7 @@ async def test_a_study_that_cannot_be_written_is_reported_here(
 async def test_a_report_goes_on_where_its_screen_is_left(pair: list[Path]) -> None:
     writing: dict[Path, Process] = {}
     screen = asyncio.create_task(export_report(pair[:1], writing))
-    while not writing:
-        await asyncio.sleep(0)
+    await asyncio.to_thread(until, lambda: writing, "no report is being written")
     screen.cancel()
     ((page, process),) = writing.items()
     told = left_behind(page, process, patience=0.0)
