@@ -134,14 +134,14 @@ def test_phases_of_some_steps_are_kept_with_their_number(run: Run) -> None:
             assert (row.count, row.phases, row.sampled) == (5, {"forward": 0.5}, 1)
 
 
-def test_of_several_ranks_the_sampled_steps_of_the_slowest_count(run: Run) -> None:
+def test_phases_of_several_ranks_are_means_over_their_sampled_steps(run: Run) -> None:
     for rank, name in enumerate(("a", "b")):
         run.begin(name, rank, 2)
     run.steps("a", 4, *[0.5] * 4, phases={"forward": 0.8}, sampled=2)
     run.steps("b", 4, *[0.4] * 4, phases={"forward": 9.0}, sampled=1)
     with run.end(9) as reader:
         (row,) = reader.steps()
-        assert (row.count, dict(row.phases), row.sampled) == (4, {"forward": 0.8}, 2)
+        assert (row.count, dict(row.phases), row.sampled) == (4, {"forward": 4.9}, 1.5)
 
 
 def test_what_is_waited_for_before_the_first_step_is_told_at_once(run: Run) -> None:
@@ -172,7 +172,17 @@ def test_tokens_of_one_process_are_those_of_rank_0(run: Run) -> None:
         assert [each.rank for each in reader.ranks()] == [0]
 
 
-def test_a_step_of_two_ranks_is_as_slow_as_the_slower_and_has_the_samples_of_both(
+def test_steps_of_ranks_that_are_late_in_turn_add_up_to_the_time_that_they_took(run: Run) -> None:
+    for rank, name in enumerate("ab"):
+        run.begin(name, rank, 2)
+    run.steps("a", 3, 1.0, 1.1, 0.9)
+    run.steps("b", 3, 1.1, 0.9, 1.0)
+    with run.end(9) as reader:
+        (row,) = reader.steps()
+        assert row.seconds == pytest.approx((1.1, 1.0, 0.9)), "ends at 1.1, 2.1 and 3.0 s"
+
+
+def test_a_step_of_two_ranks_ends_with_the_later_and_has_the_samples_of_both(
     run: Run,
 ) -> None:
     for rank, name in enumerate(("a", "b")):
@@ -189,7 +199,7 @@ def test_a_step_of_two_ranks_is_as_slow_as_the_slower_and_has_the_samples_of_bot
         steps = reader.steps()
         assert [(row.step, row.count) for row in steps] == [(3, 3)]
         (row,) = steps
-        assert row.seconds == (0.75, 0.5, 0.5) and row.samples == 48 and row.t == 3.5 * SECOND
+        assert row.seconds == (0.5, 0.5, 0.5) and row.samples == 48 and row.t == 3.5 * SECOND
         assert row.loss == (3.0, 3.0, 3.0)
         meta = reader.meta()
         assert meta["count"]["flop_per_step"] == 2e9 and meta["count"]["bytes_per_step"] is None

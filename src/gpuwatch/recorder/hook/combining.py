@@ -1,7 +1,9 @@
 """Makes the steps of several ranks into those of one run.
 
-A step of the run is over when every rank has told it. It is as slow as its slowest rank; its
-samples, tokens, FLOP and bytes are those of all.
+A step of the run is over when every rank has told it. It takes from when the last rank began it to
+when the last one ended it: the maximum of the ranks' times would add up to more than the time that
+went by, for one rank is late in this step and another in the next. Its phases are the means over
+the ranks; its samples, tokens, FLOP and bytes are those of all.
 """
 
 from __future__ import annotations
@@ -131,7 +133,7 @@ def _line(steps: Sequence[tuple[Step, ...]], total_steps: int | None) -> Step:
     """Consecutive steps of all ranks as one line of the run."""
     last = steps[-1]
     _, _, timed = _kind(last)
-    slowest = [max(ranks, key=lambda one: one.seconds or (0.0,)) for ranks in steps]
+    every = [one for ranks in steps for one in ranks]
     losses = [
         math.fsum(one.loss[0] for one in ranks if one.loss) / len(ranks)
         for ranks in steps
@@ -144,15 +146,26 @@ def _line(steps: Sequence[tuple[Step, ...]], total_steps: int | None) -> Step:
         warmup=last[0].warmup,
         samples=_total(steps, "samples"),
         tokens=_total(steps, "tokens"),
-        seconds=tuple(one.seconds[0] for one in slowest if one.seconds) if timed else None,
+        seconds=tuple(map(_seconds, steps)) if timed else None,
         loss=tuple(losses) if len(losses) == len(steps) else None,
-        phases=_phases(slowest),
+        phases={name: total / len(last) for name, total in _phases(every).items()},
         flop=_total(steps, "flop"),
         bytes=_total(steps, "bytes"),
         total_steps=total_steps,
         monotonic_ns=max(ends) if len(ends) == len(last) else None,
-        sampled=round(with_phases(slowest), 6),
+        sampled=round(with_phases(every) / len(last), 6),
     )
+
+
+def _seconds(ranks: Sequence[Step]) -> float:
+    """How long the step took on all ranks, whose clock is that of the machine."""
+    ends = [one.monotonic_ns for one in ranks if one.monotonic_ns is not None]
+    times = [one.seconds[0] for one in ranks if one.seconds]
+    if len(ends) < len(ranks):
+        return max(times)
+    return (
+        max(ends) - max(end - round(took * 1e9) for end, took in zip(ends, times, strict=True))
+    ) / 1e9
 
 
 def _phases(steps: Sequence[Step]) -> dict[str, float]:
