@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from .failures import EnvironmentFailure, Failure, UsageFailure
+from .failures import EnvironmentFailure, Failure, UsageFailure, missing, translate
 from .lines import CHANNEL, emit, open_channel
 from .ranks import BROKEN_PIPE, Rank, launch, own_rank
 from .stopping import Stop, Stopped, leave
@@ -147,8 +147,6 @@ def _run(argv: Sequence[str], launched_ns: int, stop: Stop, rank: Rank) -> int:
     except Exception as error:
         if stop.signum is not None:
             raise Stopped from error
-        from .failures import translate
-
         raise translate(error, None) from error
     finally:
         stop.training = False
@@ -190,8 +188,6 @@ def _open_channel(rank: Rank) -> None:
 
 def _import_torch(module: str) -> float:
     """Seconds spent importing torch, and torchvision if needed."""
-    from .failures import missing
-
     start = time.perf_counter()
     try:
         import torch  # noqa: F401

@@ -149,13 +149,10 @@ class _Launcher:
             codes = {number: rank.poll() for number, rank in enumerate(self._ranks)}
             if not failed and any(codes.values()):
                 failed = {number: code for number, code in codes.items() if code}
-                self._end()
+                self._send(signal.SIGTERM)
+                signal.setitimer(signal.ITIMER_REAL, GRACE_SECONDS)
         signal.setitimer(signal.ITIMER_REAL, 0)
         return failed
-
-    def _end(self) -> None:
-        self._send(signal.SIGTERM)
-        signal.setitimer(signal.ITIMER_REAL, GRACE_SECONDS)
 
     def _stop(self, signum: int, _frame: FrameType | None) -> None:
         now = time.monotonic()

@@ -36,11 +36,7 @@ _LEFT_OUT = {field.name: field.default for field in fields(Settings)}
 
 
 def run(
-    flags: argparse.Namespace,
-    launched_ns: int,
-    import_seconds: float,
-    stop: Stop,
-    rank: Rank,
+    flags: argparse.Namespace, launched_ns: int, import_seconds: float, stop: Stop, rank: Rank
 ) -> int:
     """Train with these flags and report it; returns the exit code.
 

@@ -42,8 +42,7 @@ def way_of(task: Task, settings: Settings, device: torch.device, rank: Rank) -> 
     if (generation := task.generation) is not None:
         # The prompts in one pass, then one token of every sequence at a time.
         return Infer(
-            ("prefill", "decode"),
-            lambda inputs, mark: generate(model, inputs[0], generation, mark),
+            ("prefill", "decode"), lambda inputs, mark: generate(model, inputs[0], generation, mark)
         )
     model = _compiled(model, settings)
 

@@ -40,13 +40,7 @@ class Batches:
     """
 
     def __init__(
-        self,
-        data: Data,
-        batch_size: int,
-        workers: int,
-        seed: int,
-        device: torch.device,
-        rank: Rank,
+        self, data: Data, batch_size: int, workers: int, seed: int, device: torch.device, rank: Rank
     ) -> None:
         self.batch_size = batch_size
         self._ranks = rank.size

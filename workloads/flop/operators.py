@@ -14,8 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from .formulas import flop_of, formula_of
-from .formulas.products import stored
+from .formulas import flop_of, formula_of, stored
 
 OVERWRITES = frozenset(
     {"copy_", "fill_", "zero_", "bernoulli_", "exponential_", "normal_", "random_", "uniform_"}

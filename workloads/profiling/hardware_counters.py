@@ -145,7 +145,10 @@ def find(variables: Mapping[str, str]) -> str | None:
         return path
     for pattern in _FOLDERS:
         folders = Path("/").glob(pattern.lstrip("/"))
-        for folder in sorted(folders, key=lambda path: _numbers(path.name), reverse=True):
+        by_version = sorted(
+            folders, key=lambda path: [*map(int, re.findall(r"\d+", path.name))], reverse=True
+        )
+        for folder in by_version:
             if os.access(folder / "ncu", os.X_OK):
                 return str(folder / "ncu")
     return None
@@ -328,7 +331,3 @@ def _free_memory() -> None:
 
 def _per(total: float | None, steps: int) -> float | None:
     return None if total is None else total / steps
-
-
-def _numbers(name: str) -> list[int]:
-    return [int(part) for part in re.findall(r"\d+", name)]

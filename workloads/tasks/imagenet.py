@@ -5,21 +5,25 @@ from __future__ import annotations
 import difflib
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 import torchvision
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.utils.data import Dataset
+from torchvision import datasets, transforms
 
 from ..data import synthetic
-from ..data.pictures import read_pictures
+from ..data.folder import wrong_shape
 from ..failures import UsageFailure
 from ..names import COMMON_SIZE, TORCHVISION, defaults
 from ..task import Data, Definition, Scored, Settings, Task
 
 CLASSES = 1000
 SAMPLES, SAMPLE_CLASSES, POOL = 100_000, 200, 128
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 AUXILIARY_WEIGHTS = {"inception_v3": 0.4, "googlenet": 0.3}
 """Weights of the auxiliary classifiers' losses, from the papers (arXiv:1512.00567, 1409.4842)."""
 
@@ -101,6 +105,41 @@ def build_model(model: str, size: int) -> nn.Module:
             f"use --image-size {own_size(model)}",
         ) from error
     return built
+
+
+def read_pictures(folder: Path, size: int, classes: int) -> tuple[Dataset[Any], int, str]:
+    """The training images, their number, and a description.
+
+    ``folder`` has a folder per class, or a ``train`` with them; images may be at any depth below a
+    class's folder (tiny-imagenet-200 has ``train/CLASS/images/*.JPEG``). Each image is randomly
+    cropped to ``size`` x ``size``, randomly mirrored and normalised, as in torch's ImageNet
+    example.
+
+    Raises:
+        UsageFailure: there are no such images, or more classes than the model has.
+    """
+    root = folder / "train" if (folder / "train").is_dir() else folder
+    expected = "a folder of images for each class, in it or in its train/"
+    hint = "give an ImageNet-like folder or an unpacked tiny-imagenet-200"
+    augment = transforms.Compose(
+        [
+            transforms.RandomResizedCrop(size),
+            transforms.RandomHorizontalFlip(),
+            transforms.ToTensor(),
+            transforms.Normalize(MEAN, DEVIATION),
+        ]
+    )
+    try:
+        dataset = datasets.ImageFolder(str(root), augment)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise wrong_shape(folder, expected, hint) from error
+    if len(dataset.classes) > classes:
+        raise wrong_shape(folder, f"at most {classes} classes, not {len(dataset.classes)}", hint)
+    name = "tiny-imagenet-200" if (folder / "wnids.txt").is_file() else "image folder"
+    text = (
+        f"{name}: {len(dataset)} images, {len(dataset.classes)} classes, cropped to {size} x {size}"
+    )
+    return dataset, len(dataset), text
 
 
 def data(settings: Settings, size: int) -> Data:

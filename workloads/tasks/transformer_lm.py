@@ -196,11 +196,7 @@ class Block(nn.Module):
         if cache is not None:
             keys, values = cache.extend(self.number, keys, values)
         attended = scaled_dot_product_attention(
-            query,
-            keys,
-            values,
-            is_causal=length > 1,
-            enable_gqa=query.shape[1] != keys.shape[1],
+            query, keys, values, is_causal=length > 1, enable_gqa=query.shape[1] != keys.shape[1]
         )
         out: Tensor = self.out(attended.transpose(1, 2).reshape(samples, length, width))
         return out

@@ -22,9 +22,9 @@ from gpuwatch.workloads.data.cifar import read_cifar10
 from gpuwatch.workloads.data.cora import read_cora
 from gpuwatch.workloads.data.idx import IMAGES, LABELS, read_mnist
 from gpuwatch.workloads.data.imdb import read_reviews, words
-from gpuwatch.workloads.data.pictures import read_pictures
 from gpuwatch.workloads.failures import UsageFailure
 from gpuwatch.workloads.tasks.gcn import labelled, normalised_adjacency
+from gpuwatch.workloads.tasks.imagenet import read_pictures
 
 pytestmark = pytest.mark.torch
 
