@@ -15,13 +15,7 @@ from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
 from gpuwatch.core.text import shell
 from gpuwatch.runners import container_launch
 from gpuwatch.runners.base import Run
-from gpuwatch.runners.interpreter import (
-    REQUESTED,
-    Interpreter,
-    activation,
-    candidates,
-    choose,
-)
+from gpuwatch.runners.interpreter import REQUESTED, Interpreter, activation, candidates, choose
 from gpuwatch.runners.local import LocalRun
 
 

@@ -37,8 +37,9 @@ class CharliecloudRunner:
 
     def engine(self) -> str | None:
         program = shutil.which("ch-run")
-        version = _version(program) if program else None
-        return f"Charliecloud {version}" if version else None
+        text = _output(program, "--version") if program else ""
+        match = re.search(r"\d+\.\d+(\.\d+)?", text)
+        return f"Charliecloud {match[0]}" if match else None
 
     def preflight(self, spec: LaunchSpec) -> list[Problem]:
         program = shutil.which("ch-run")
@@ -276,11 +277,6 @@ def _user(spec: LaunchSpec) -> str:
 def _flags(program: str) -> frozenset[str]:
     """The long options of this ch-run, which differ between versions."""
     return frozenset(re.findall(r"--[a-z][a-z-]+", _output(program, "--help")))
-
-
-def _version(program: str) -> str | None:
-    match = re.search(r"\d+\.\d+(\.\d+)?", _output(program, "--version"))
-    return match[0] if match else None
 
 
 def _output(program: str, flag: str) -> str:

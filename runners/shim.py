@@ -153,7 +153,9 @@ class Shim:
                     del pipes[fd]
             self._reap()
             self._enforce()
-        self._drain(pipes)
+        for fd, stream in pipes.items():
+            while data := _read(fd):
+                self._take(stream, data)
         self._spool.flush()
         self._finish()
 
@@ -172,10 +174,7 @@ class Shim:
         spawned = time.monotonic_ns()
         try:
             process = subprocess.Popen(
-                self._command,
-                stdout=ends[0],
-                stderr=ends[1],
-                start_new_session=True,
+                self._command, stdout=ends[0], stderr=ends[1], start_new_session=True
             )
         except (OSError, ValueError) as error:
             self._note("started.json", {"pid": os.getpid(), "start_time": _start_time("self")})
@@ -271,11 +270,6 @@ class Shim:
         if self._keeps and not self._stopped:
             return True
         return not self._tree() or time.monotonic_ns() - self._ended_ns > UNKILLABLE_NS
-
-    def _drain(self, pipes: dict[int, int]) -> None:
-        for fd, stream in pipes.items():
-            while data := _read(fd):
-                self._take(stream, data)
 
     def _take(self, stream: int, data: bytes) -> None:
         self._spool.write(stream, data)

@@ -121,7 +121,7 @@ def _gpus(spec: LaunchSpec, engine: Engine) -> Problem | None:
         return None
     if not CONTROL_DEVICE.exists():
         missing = f"there is no {CONTROL_DEVICE}"
-    elif not _has_libcuda():
+    elif "libcuda.so.1 " not in engines.said(shutil.which("ldconfig") or "/sbin/ldconfig", "-p"):
         missing = "ldconfig lists no libcuda.so.1"
     else:
         return None
@@ -130,9 +130,3 @@ def _gpus(spec: LaunchSpec, engine: Engine) -> Problem | None:
         f"{engine.product} --nv would find no driver to show: {missing}",
         "install NVIDIA's driver (nvidia-smi must work), or take no GPU: --device cpu",
     )
-
-
-def _has_libcuda() -> bool:
-    """Looked up the same way as by the engine."""
-    program = shutil.which("ldconfig") or "/sbin/ldconfig"
-    return "libcuda.so.1 " in engines.said(program, "-p")

@@ -52,7 +52,12 @@ def product_and_version() -> tuple[str, str] | None:
     from spython.utils import run_command
 
     try:
-        with _guarded():
+        output = io.StringIO()
+        with (
+            _errors(output),
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(output),
+        ):
             answer = run_command([path, "--version"], quiet=True)
     except NotAvailable:
         return None
@@ -181,14 +186,6 @@ def _reason(lines: Sequence[str]) -> str:
     lines_left = [line for line in cleaned if line]
     fatal = [line for line in lines_left if line.startswith(_FAILURES)]
     return re.sub(r"^(FATAL|ERROR):\s*", "", (fatal or lines_left or [""])[-1])
-
-
-@contextlib.contextmanager
-def _guarded() -> Iterator[None]:
-    """Like :func:`_errors`, and prints nothing; not for code that calls ``say``, which prints."""
-    output = io.StringIO()
-    with _errors(output), contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-        yield
 
 
 @contextlib.contextmanager

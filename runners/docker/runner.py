@@ -17,10 +17,11 @@ from gpuwatch.core.processes import identify
 from gpuwatch.core.text import shell
 from gpuwatch.runners import container_launch
 from gpuwatch.runners.base import Run
-from gpuwatch.runners.docker import client, container, gpus, images, preflight
+from gpuwatch.runners.docker import client, container, gpus, images
 from gpuwatch.runners.docker.cgroup import holds
-from gpuwatch.runners.docker.client import AWAY, Daemon, Refused, one_line
+from gpuwatch.runners.docker.client import AWAY, Daemon, Refused, has_bridge, one_line
 from gpuwatch.runners.docker.run import KIND, DockerRun
+from gpuwatch.runners.mounting import unusable
 
 _OWN = {
     *("/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys"),
@@ -30,6 +31,15 @@ _OWN = {
 
 _RUNTIMES_OWN = re.compile(r"^failed to create .*unable to start container process: |: unknown$")
 """The text around the reason when the daemon passes on its runtime's error."""
+
+_LEAST_MEMORY = 6 << 20
+"""The daemon's minimum limit. Source: moby, daemon/daemon_unix.go, ``linuxMinMemory``."""
+_NO_BRIDGE = Problem(
+    "network-missing",
+    "this Docker daemon has no bridge network: a container on it would have no network at all",
+    "write network=host or network=none, or start dockerd without --bridge=none "
+    '(in /etc/docker/daemon.json: "bridge": "none")',
+)
 
 _START_SECONDS = 120.0
 """The first container of a large image on a cold disk takes a while."""
@@ -50,7 +60,39 @@ class DockerRunner:
             return None
 
     def preflight(self, spec: LaunchSpec) -> list[Problem]:
-        return preflight.problems(spec)
+        environment = spec.environment
+        try:
+            daemon = client.connect()
+            with daemon.client() as api:
+                bridged = environment.network != "bridge" or has_bridge(api)
+                image, has_image = None, True
+                try:
+                    has_image = images.find(api, images.reference(environment)) is not None
+                except images.InvalidImageName as misnamed:
+                    image = misnamed.problem
+        except Refused as refused:
+            return [refused.problem, *container_launch.problems(spec)]
+        except AWAY as error:
+            text = f"the Docker daemon does not answer: {one_line(error)}"
+            return [Problem("docker-absent", text, "see: docker info")]
+        if not has_image and not (environment.pull and environment.image):
+            image = images.missing(environment)
+        user = container.user(daemon)
+        who = f"user {user.uid}:{user.gid}, who has no privileges in the container"
+        results = [
+            image,
+            None if bridged else _NO_BRIDGE,
+            _memory(environment.memory_bytes),
+            gpus.problem(spec.gpus, daemon.info),
+            *container_launch.problems(spec),
+            *container_launch.hidden_tmp(spec),
+            *(
+                problem
+                for mount in container_launch.mounts(spec)
+                for problem in unusable(mount, user.uid, user.all_groups, who)
+            ),
+        ]
+        return [result for result in results if result is not None]
 
     def prepare(self, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
         environment = spec.environment
@@ -131,6 +173,16 @@ class DockerRunner:
         """The daemon, asked only once: a runner serves one run."""
         self._daemon = self._daemon or client.connect()
         return self._daemon
+
+
+def _memory(limit: int | None) -> Problem | None:
+    if limit is None or limit >= _LEAST_MEMORY:
+        return None
+    return Problem(
+        "memory-too-small",
+        f"Docker's minimum memory limit is {_LEAST_MEMORY >> 20} MiB, memory= gives {limit} bytes",
+        f"write memory={_LEAST_MEMORY >> 20}m or more",
+    )
 
 
 def _not_started(error: BaseException, spec: LaunchSpec) -> NotAvailable:
