@@ -38,6 +38,12 @@ class Channel:
     """Why the number is unavailable; ``None`` while it is available."""
 
 
+def measured(device: str, metric: str, source: str, reason: str | None = None) -> Channel:
+    """A channel that is measured, or unavailable for a reason."""
+    method = Method.MEASURED if reason is None else Method.UNAVAILABLE
+    return Channel(device, metric, method, source, reason)
+
+
 def same(before: Channel, now: Channel) -> bool:
     """Whether ``now`` is no news after ``before``; another impossible value is none."""
     reasons = before.reason or "", now.reason or ""

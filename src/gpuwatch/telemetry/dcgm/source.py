@@ -11,9 +11,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gpuwatch.core.metrics import Method, checked
+from gpuwatch.core.metrics import checked
 from gpuwatch.core.peaks import Peak, dram_peak
-from gpuwatch.telemetry.base import Change, Channel, Device, Event, Source, Value, same
+from gpuwatch.telemetry.base import Change, Channel, Device, Event, Source, Value, measured, same
 from gpuwatch.telemetry.counters import no_bandwidth
 from gpuwatch.telemetry.dcgm.fields import BASIC, DRAM_ACTIVE, FIELDS, gpu_ids, hint, trouble
 from gpuwatch.telemetry.dcgm.stream import DcgmStream, Reading
@@ -193,8 +193,7 @@ class DcgmSource:
             else:
                 value, reason = checked(metric, given)
                 reason = reason and f"{source}: {reason}"
-        method = Method.MEASURED if reason is None else Method.UNAVAILABLE
-        return Channel(device, metric, method, source, reason), value
+        return measured(device, metric, source, reason), value
 
     def _bandwidth(self, device: str, readings: Mapping[str, Reading]) -> tuple[Channel, Value]:
         offer, activity = self._offer((device, _DRAM), readings)
@@ -202,8 +201,7 @@ class DcgmSource:
         source = f"{offer.source} (DRAM active) x peak DRAM bandwidth"
         if peak.value is None:
             reason = no_bandwidth(self._gpus[device], peak)
-            missing = Channel(device, BANDWIDTH, Method.UNAVAILABLE, source, offer.reason or reason)
-            return missing, None
+            return measured(device, BANDWIDTH, source, offer.reason or reason), None
         source = f"{source} {peak.value / 1e9:.0f} GB/s ({peak.basis})"
         value = None if activity is None else activity * peak.value
         return replace(offer, metric=BANDWIDTH, source=source), value

@@ -7,12 +7,12 @@ import platform
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.metrics import Method
 from gpuwatch.core.processes import read_text
-from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
+from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value, measured
 from gpuwatch.telemetry.host.cgroup import limits
 
 SHORTEST_S = 0.1
@@ -93,6 +93,7 @@ def open_rapl(root: Path = Path("/")) -> Rapl:
     return Rapl(packages, reason)
 
 
+_channel = partial(measured, "cpu")
 FREQUENCY_EVERY_S = 1.0
 """Reading a core's frequency can interrupt it, so it is read at most once a second."""
 FREQUENCY_CORES = 16
@@ -119,12 +120,16 @@ class CpuSource:
         self.devices = (self._describe(root),)
         """The one device ``cpu``; attributes in bytes, hertz and cores."""
         self.channels = (
-            self._channel("hw.cpu.utilization", "/proc/stat (all but idle and iowait)"),
+            _channel("hw.cpu.utilization", "/proc/stat (all but idle and iowait)"),
             self._frequency_channel(root),
-            self._channel("hw.cpu.power", "RAPL energy_uj, packages", self._rapl.reason),
-            self._channel("hw.memory.usage", "/proc/meminfo MemTotal - MemAvailable"),
-            self._swap_channel(),
-            self._channel("system.cpu.load_average.1m", "getloadavg(3)"),
+            _channel("hw.cpu.power", "RAPL energy_uj, packages", self._rapl.reason),
+            _channel("hw.memory.usage", "/proc/meminfo MemTotal - MemAvailable"),
+            _channel(
+                "system.paging.usage",
+                "/proc/meminfo SwapTotal - SwapFree",
+                None if self._memory_bytes().get(b"SwapTotal") else "the host has no swap",
+            ),
+            _channel("system.cpu.load_average.1m", "getloadavg(3)"),
         )
 
     def sample(self) -> Sequence[Value]:
@@ -144,7 +149,7 @@ class CpuSource:
     def drain(self) -> tuple[Sequence[Change], Sequence[Event]]:
         """Power can become unavailable during a run; nothing else changes."""
         known = self.channels[2]
-        now = self._channel("hw.cpu.power", known.source, self._rapl.reason)
+        now = _channel("hw.cpu.power", known.source, self._rapl.reason)
         if not self._open or now == known:
             return (), ()
         self.channels = (*self.channels[:2], now, *self.channels[3:])
@@ -155,11 +160,6 @@ class CpuSource:
             os.close(descriptor)
         self._open, self._policies = [], []
         self._rapl.close()
-
-    @staticmethod
-    def _channel(metric: str, source: str, reason: str | None = None) -> Channel:
-        method = Method.MEASURED if reason is None else Method.UNAVAILABLE
-        return Channel("cpu", metric, method, source, reason)
 
     def _utilization(self) -> Value:
         """Share of all cores' time since the last sample; ``None`` within one clock tick."""
@@ -175,11 +175,6 @@ class CpuSource:
         lines = os.pread(self._meminfo, 1024, 0).split(b"\n")
         fields = (line.partition(b":") for line in lines if line.endswith(b" kB"))
         return {name: int(value.split()[0]) * 1024 for name, _, value in fields}
-
-    def _swap_channel(self) -> Channel:
-        swap = self._memory_bytes().get(b"SwapTotal", 0)
-        reason = None if swap else "the host has no swap"
-        return self._channel("system.paging.usage", "/proc/meminfo SwapTotal - SwapFree", reason)
 
     def _mean_frequency(self) -> Value:
         if self.channels[1].reason is not None:
@@ -214,20 +209,20 @@ class CpuSource:
                 self._policies.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
         name = "hw.cpu.frequency"
         if self._policies:
-            return self._channel(
+            return _channel(
                 name, f"cpufreq scaling_cur_freq, {len(self._policies)} of {len(policies)} policies"
             )
         if not self._cpuinfo_frequencies():
             reason = "the kernel gives no frequency: neither cpufreq nor MHz in /proc/cpuinfo"
-            return self._channel(name, "/proc/cpuinfo", reason)
+            return _channel(name, "/proc/cpuinfo", reason)
         # Without APERF and MPERF the kernel prints the nominal clock rate.
         if b" aperfmperf" not in os.pread(self._cpuinfo, 16384, 0):
             reason = (
                 "the kernel does not see the cores' real frequency (no cpufreq, no APERF/MPERF: "
                 "as in most virtual machines); the one in /proc/cpuinfo is nominal"
             )
-            return self._channel(name, "/proc/cpuinfo", reason)
-        return self._channel(name, "/proc/cpuinfo cpu MHz, by APERF and MPERF")
+            return _channel(name, "/proc/cpuinfo", reason)
+        return _channel(name, "/proc/cpuinfo cpu MHz, by APERF and MPERF")
 
     def _describe(self, root: Path) -> Device:
         name = platform.machine()

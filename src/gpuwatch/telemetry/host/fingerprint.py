@@ -35,7 +35,9 @@ def fingerprint_host(devices: Iterable[Device] = (), root: Path = Path("/")) -> 
     ``devices`` come from an NVML source. Sizes are in bytes, clocks in hertz, power in watts.
     """
     proc, sys = root / "proc", root / "sys"
-    release = _release(root)
+    lines = (read_text(root / "etc/os-release") or "").splitlines()
+    release = {key: value.strip('"') for key, _, value in (line.partition("=") for line in lines)}
+    governors = (sys / "devices/system/cpu/cpufreq").glob("policy*/scaling_governor")
     facts: Facts = {
         "host.name": socket.gethostname(),
         "host.boot.id": read_text(proc / "sys/kernel/random/boot_id"),
@@ -49,7 +51,8 @@ def fingerprint_host(devices: Iterable[Device] = (), root: Path = Path("/")) -> 
         "os.clocksource": read_text(
             sys / "devices/system/clocksource/clocksource0/current_clocksource"
         ),
-        "cpu.governor": _governors(sys),
+        "cpu.governor": ",".join(sorted({text for each in governors if (text := read_text(each))}))
+        or None,
         "memory.transparent.hugepages": _chosen(sys / "kernel/mm/transparent_hugepage/enabled"),
     }
     with closing(CpuSource(root)) as cpu:
@@ -64,7 +67,10 @@ def fingerprint_host(devices: Iterable[Device] = (), root: Path = Path("/")) -> 
     for device in devices:
         facts[f"{device.id}.name"] = device.name
         facts[f"{device.id}.uuid"] = device.uuid
-        facts |= {f"{device.id}.{key}": _plain(value) for key, value in device.attributes.items()}
+        facts |= {
+            f"{device.id}.{key}": ("yes" if value else "no") if isinstance(value, bool) else value
+            for key, value in device.attributes.items()
+        }
     return facts
 
 
@@ -122,16 +128,6 @@ def _variables(path: Path) -> Facts:
     return facts
 
 
-def _plain(value: str | int | float | bool | None) -> str | int | float | None:
-    return ("yes" if value else "no") if isinstance(value, bool) else value
-
-
-def _release(root: Path) -> dict[str, str]:
-    text = read_text(root / "etc/os-release") or ""
-    pairs = (line.partition("=") for line in text.splitlines())
-    return {key: value.strip('"') for key, _, value in pairs}
-
-
 def _virtual(proc: Path) -> str | None:
     """``yes`` if the processor reports a hypervisor."""
     text = read_text(proc / "cpuinfo")
@@ -139,12 +135,6 @@ def _virtual(proc: Path) -> str | None:
         return None
     flags = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
     return None if flags is None else "yes" if " hypervisor" in flags[1] else "no"
-
-
-def _governors(sys: Path) -> str | None:
-    paths = (sys / "devices/system/cpu/cpufreq").glob("policy*/scaling_governor")
-    names = {text for path in paths if (text := read_text(path))}
-    return ",".join(sorted(names)) or None
 
 
 def _chosen(path: Path) -> str | None:

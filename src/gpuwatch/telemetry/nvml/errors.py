@@ -52,8 +52,7 @@ _MEANING = {
     2: Unavailable("not offered for this GPU (invalid argument)", "no fix: a limit of the GPU"),
     3: Unavailable("not supported by this GPU and driver", "no fix: a limit of the GPU or driver"),
     4: Unavailable(
-        "no permission",
-        "ask the administrator, or run where the NVIDIA device files may be opened",
+        "no permission", "ask the administrator, or run where the NVIDIA device files may be opened"
     ),
     6: Unavailable("not found", "run nvidia-smi -L to see which GPUs exist"),
     9: Unavailable(

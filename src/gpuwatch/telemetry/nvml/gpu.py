@@ -19,7 +19,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Method, checked
 from gpuwatch.core.peaks import dram_peak
 from gpuwatch.core.units import binary
-from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value, same
+from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value, measured, same
 from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU, is_mig
 from gpuwatch.telemetry.nvml.driver_samples import power_over
 from gpuwatch.telemetry.nvml.errors import LOST, PERMANENT, GpuLost, describe
@@ -27,12 +27,7 @@ from gpuwatch.telemetry.nvml.fields import ENERGY_RARELY_S, FRESH_S, READINGS, R
 from gpuwatch.telemetry.nvml.gpm import Gpm
 from gpuwatch.telemetry.nvml.gpm_metrics import METRICS, PCIE, source_of
 from gpuwatch.telemetry.nvml.health import HEALTH
-from gpuwatch.telemetry.nvml.processes import (
-    SHARES_RARELY_S,
-    SHARES_S,
-    ProcessLists,
-    ProcessShares,
-)
+from gpuwatch.telemetry.nvml.processes import SHARES_RARELY_S, SHARES_S, ProcessLists, ProcessShares
 from gpuwatch.telemetry.nvml.unified import HOST_MEMORY, LINK, NO_LINK, is_unified
 
 RETRY_S = 1.0
@@ -142,11 +137,7 @@ class Gpu:
         }
         self._channels = {
             name: Channel(
-                self.id,
-                name,
-                Method.UNAVAILABLE,
-                sources[name],
-                self._never.get(name, self.lost),
+                self.id, name, Method.UNAVAILABLE, sources[name], self._never.get(name, self.lost)
             )
             for name in CATALOGUE
             if name in sources
@@ -402,9 +393,7 @@ class Gpu:
                 self._set(name, probe.source, f"{tried}: {describe(code).reason}")
 
     def _set(self, metric: str, source: str, reason: str | None) -> None:
-        reason = self._never.get(metric, reason)
-        method = Method.MEASURED if reason is None else Method.UNAVAILABLE
-        channel = Channel(self.id, metric, method, source, reason)
+        channel = measured(self.id, metric, source, self._never.get(metric, reason))
         with self._lock:
             if not same(self._channels[metric], channel):
                 self._channels[metric] = channel

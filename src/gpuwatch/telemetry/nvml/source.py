@@ -184,15 +184,7 @@ class NvmlSource:
         )
         """One device per GPU; attributes in bytes, watts, hertz; the bus width in bits."""
         self._gpus = [
-            Gpu(
-                nvml,
-                device,
-                one.handle,
-                self._opener(one),
-                self._journal,
-                interval_s,
-                sparing,
-            )
+            Gpu(nvml, device, one.handle, self._opener(one), self._journal, interval_s, sparing)
             for one, device in zip(chosen, self.devices, strict=True)
         ]
         self._closed = False

@@ -63,10 +63,10 @@ def parse_stat(text: bytes) -> Stat:
     )
 
 
-def read_stat(pid: int, proc: Path = Path("/proc")) -> Stat | None:
+def read_stat(pid: int) -> Stat | None:
     """``None`` for a process that has ended, or that ``/proc`` does not show."""
     try:
-        return parse_stat(_read(f"{proc}/{pid}/stat"))
+        return parse_stat(_read(f"/proc/{pid}/stat"))
     except (OSError, ValueError):
         return None
 

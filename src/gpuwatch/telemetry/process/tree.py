@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +16,7 @@ from gpuwatch.core.processes import parents
 from gpuwatch.telemetry.process.proc_files import PAGE_BYTES, TICKS_PER_S, Io, ProcFiles, Stat
 
 
-def innermost(
-    roots: Sequence[int], *, container: bool, proc: Path = Path("/proc")
-) -> tuple[int, ...]:
+def innermost(roots: Sequence[int], *, container: bool) -> tuple[int, ...]:
     """The process reached from ``roots`` by following single children, then those above it on the
     way, up to where the search starts.
 
@@ -25,8 +24,8 @@ def innermost(
     preferably one with its own PID namespace: everything before it belongs to the engine. Empty
     while there is no such process.
     """
-    children = grouped((parent, pid) for pid, parent in parents(proc).items())
-    start = _inside(roots, children, proc) if container else next(iter(roots), None)
+    children = grouped((parent, pid) for pid, parent in parents().items())
+    start = _inside(roots, children) if container else next(iter(roots), None)
     if start is None:
         return ()
     line = [start]
@@ -35,21 +34,21 @@ def innermost(
     return tuple(line)
 
 
-def _inside(roots: Sequence[int], children: dict[int, list[int]], proc: Path) -> int | None:
+def _inside(roots: Sequence[int], children: dict[int, list[int]]) -> int | None:
     tree = list(roots)
     for pid in tree:
         tree += sorted(children.get(pid, ()))
-    elsewhere = [pid for pid in tree if _differs(pid, "mnt", proc)]
-    numbered = [pid for pid in elsewhere if _differs(pid, "pid", proc)]
+    elsewhere = [pid for pid in tree if _differs(pid, "mnt")]
+    numbered = [pid for pid in elsewhere if _differs(pid, "pid")]
     return next(iter(numbered or elsewhere), None)
 
 
-def _differs(pid: int, namespace: str, proc: Path) -> bool:
-    try:
-        own = (proc / "self/ns" / namespace).readlink()
-        return (proc / str(pid) / "ns" / namespace).readlink() != own
-    except OSError:
-        return False
+def _differs(pid: int, namespace: str) -> bool:
+    with suppress(OSError):
+        return os.readlink(f"/proc/{pid}/ns/{namespace}") != os.readlink(
+            f"/proc/self/ns/{namespace}"
+        )
+    return False
 
 
 SCAN_EVERY_S = 1.0
@@ -86,7 +85,6 @@ _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 @dataclass(frozen=True)
 class ProcessRow:
     pid: int
-    ppid: int
     name: str
     cpu_s: float
     """User and system seconds of the process itself."""
@@ -101,7 +99,7 @@ class ProcessRow:
 def process_row(pid: int, stat: Stat, at: float) -> ProcessRow:
     """A process whose ``stat`` was read at ``at``, in monotonic seconds."""
     cpu_s, resident = stat.own / TICKS_PER_S, stat.resident * PAGE_BYTES
-    return ProcessRow(pid, stat.parent, stat.name, cpu_s, resident, stat.started, at)
+    return ProcessRow(pid, stat.name, cpu_s, resident, stat.started, at)
 
 
 class _Member:
@@ -302,30 +300,25 @@ class ProcessTree:
             me = str(os.getpid())
             self._lists_children = (self._proc / me / "task" / me / "children").exists()
         if self._lists_children:
-            self._walk()
+            self._walk(self._children)
         else:
             now = time.monotonic()
             if now < self._scan_due:
                 return
             began = time.thread_time()
-            self._scan()
+            children = grouped((parent, pid) for pid, parent in parents(self._proc).items())
+            self._walk(lambda pid: children.get(pid, []))
             used = time.thread_time() - began
             self._scan_due = now + max(SCAN_EVERY_S, used / SCAN_SHARE)
         self._last_pid = last_pid
 
-    def _walk(self) -> None:
-        queue = list(self._members)
-        for pid in queue:
-            member = self._members[pid]
-            try:
-                children = member.files.children(member.stat.threads)
-            except OSError:
-                continue
-            queue += [c for c in children if c not in self._members and self._add(c, pid)]
+    def _children(self, pid: int) -> list[int]:
+        member = self._members[pid]
+        with suppress(OSError):
+            return member.files.children(member.stat.threads)
+        return []
 
-    def _scan(self) -> None:
-        children = grouped((parent, pid) for pid, parent in parents(self._proc).items())
+    def _walk(self, children: Callable[[int], list[int]]) -> None:
         queue = list(self._members)
         for pid in queue:
-            child_pids = children.get(pid, ())
-            queue += [c for c in child_pids if c not in self._members and self._add(c, pid)]
+            queue += [c for c in children(pid) if c not in self._members and self._add(c, pid)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from gpuwatch.core.metrics import Method
-from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
+from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value, measured
 from gpuwatch.telemetry.host.cgroup import GroupUsage
 from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.nvml.fields import GpuProcess
@@ -22,6 +23,7 @@ GpuProcesses = Callable[[], Listed]
 GpuShares = Callable[[], Mapping[str, ProcessShares]]
 """Shares of each GPU's time per process, as returned by :meth:`NvmlSource.process_shares`."""
 
+_channel = partial(measured, "workload")
 _GROUP = 6
 """Index of the control group's first channel."""
 _MEMORY = "/proc/PID/stat rss; of several processes /proc/PID/smaps_rollup Pss"
@@ -201,10 +203,7 @@ def _device_memory(pids: Set[int], listed: Listed) -> tuple[int | None, str | No
 
 
 def _gpu_time(
-    pids: Set[int],
-    listed: Listed,
-    by_device: Mapping[str, ProcessShares],
-    not_told: str | None,
+    pids: Set[int], listed: Listed, by_device: Mapping[str, ProcessShares], not_told: str | None
 ) -> tuple[float | None, str | None]:
     """The tree's share of GPU time, mean over the GPUs that it uses; or the reason: ``not_told``
     where it may be on some that do not list it.
@@ -229,11 +228,6 @@ def _gpu_time(
             not_told = "NVML does not list the processes of any GPU"
         return (None, not_told) if not_told else (0.0, None)
     return sum(per_device) / len(per_device), None
-
-
-def _channel(metric: str, source: str, reason: str | None = None) -> Channel:
-    method = Method.MEASURED if reason is None else Method.UNAVAILABLE
-    return Channel("workload", metric, method, source, reason)
 
 
 def sees_host_pids() -> bool:
