@@ -1,9 +1,10 @@
-"""The metrics gpuwatch knows: name, unit, kind, meaning.
+"""The metrics gpuwatch knows: name, unit, kind, limits.
 
 Names follow OpenTelemetry's ``hw.*`` and ``process.*`` conventions where one exists. Units are SI
-base units in UCUM notation: ``1`` is a fraction from 0 to 1, ``By`` bytes, ``s`` seconds, ``W``
-watts, ``J`` joules, ``Cel`` degrees Celsius, ``Hz`` hertz, ``FLOP/s``, ``By/s``, ``{sample}/s``,
-``{error}`` errors, ``{lane}`` lanes, ``{generation}`` and ``{state}`` the number of one.
+base units in UCUM notation: ``1`` is a fraction from 0 to 1 (of utilization and activity: of the
+time), ``By`` bytes, ``s`` seconds, ``W`` watts, ``J`` joules, ``Cel`` degrees Celsius, ``Hz``
+hertz, ``FLOP/s``, ``By/s``, ``{sample}/s``, ``{error}`` errors, ``{lane}`` lanes,
+``{generation}`` and ``{state}`` the number of one.
 """
 
 from __future__ import annotations
@@ -41,7 +42,6 @@ class Metric:
     name: str
     unit: str
     kind: Kind
-    meaning: str
     least: float
     most: float
     """What is below or above cannot be, whatever device gives it."""
@@ -55,96 +55,64 @@ _MOST = {"1": _FULL, "By": 2.0**50, "By/s": 1e13, "Hz": 1e11, "W": 1e4, "J": 1e1
 numbers of 32 and 64 bits, in their units."""
 
 
-def _gauge(
-    name: str, unit: str, meaning: str, *, least: float = 0.0, most: float | None = None
-) -> Metric:
+def _gauge(name: str, unit: str, *, least: float = 0.0, most: float | None = None) -> Metric:
     most = _MOST.get(unit, math.inf) if most is None else most
-    return Metric(name, unit, Kind.GAUGE, meaning, least, most)
+    return Metric(name, unit, Kind.GAUGE, least, most)
 
 
-def _counter(name: str, unit: str, meaning: str) -> Metric:
-    return Metric(name, unit, Kind.COUNTER, meaning, 0.0, _MOST.get(unit, math.inf))
+def _counter(name: str, unit: str) -> Metric:
+    return Metric(name, unit, Kind.COUNTER, 0.0, _MOST.get(unit, math.inf))
 
 
 _ALL = (
-    _gauge("hw.gpu.utilization", "1", "share of time in which at least one kernel ran"),
-    _gauge("hw.gpu.memory.usage", "By", "device memory in use, without the driver's reserve"),
-    _gauge("hw.gpu.memory.busy", "1", "share of time in which device memory was read or written"),
-    _gauge("hw.gpu.memory.bandwidth", "By/s", "bytes moved to and from device memory"),
-    _gauge("hw.gpu.dram.activity", "1", "share of the peak DRAM bandwidth that was used"),
-    _gauge("hw.gpu.sm.activity", "1", "share of time a multiprocessor had work, mean over all"),
-    _gauge("hw.gpu.sm.occupancy", "1", "share of the warps that fit on the GPU that were resident"),
-    _gauge("hw.gpu.tensor.activity", "1", "share of cycles in which the tensor pipes were active"),
-    _gauge("hw.gpu.fp64.activity", "1", "share of cycles in which the FP64 pipes were active"),
-    _gauge("hw.gpu.fp32.activity", "1", "share of cycles in which the FP32 pipes were active"),
-    _gauge("hw.gpu.fp16.activity", "1", "share of cycles in which the FP16 pipes were active"),
-    _gauge("hw.gpu.power", "W", "board power draw", least=0.001),
-    _gauge(
-        "hw.gpu.power.average", "W", "board power draw, the driver's own running mean", least=0.001
-    ),
-    _counter("hw.gpu.energy", "J", "board energy since the driver was loaded"),
-    _gauge("hw.gpu.temperature", "Cel", "GPU core temperature", least=-60.0, most=200.0),
-    _gauge(
-        "hw.gpu.fan.speed_ratio",
-        "1",
-        "requested speed of the fans, relative to their maximum",
-        most=2.0,
-    ),
-    _gauge("hw.gpu.clock.sm", "Hz", "clock of the streaming multiprocessors"),
-    _gauge("hw.gpu.clock.memory", "Hz", "clock of the device memory"),
-    _gauge(
-        "hw.gpu.performance.state",
-        "{state}",
-        "performance state, from 0, the fastest, to 15",
-        most=15.0,
-    ),
-    _gauge("hw.gpu.throttle.power", "1", "1 while the clocks are held down by a power limit"),
-    _gauge("hw.gpu.throttle.thermal", "1", "1 while the clocks are held down by temperature"),
-    _counter("hw.gpu.ecc.corrected", "{error}", "memory errors corrected since driver load"),
-    _counter("hw.gpu.ecc.uncorrected", "{error}", "memory errors not corrected since driver load"),
-    _gauge("hw.gpu.pcie.transmit", "By/s", "bytes sent by the GPU over PCIe", most=1e12),
-    _gauge("hw.gpu.pcie.receive", "By/s", "bytes received by the GPU over PCIe", most=1e12),
-    _gauge(
-        "hw.gpu.pcie.generation",
-        "{generation}",
-        "PCIe generation that the link runs at now",
-        least=1.0,
-        most=15.0,
-    ),
-    _gauge(
-        "hw.gpu.pcie.width",
-        "{lane}",
-        "PCIe lanes that the link runs with now",
-        least=1.0,
-        most=32.0,
-    ),
-    _gauge("hw.gpu.nvlink.transmit", "By/s", "bytes sent by the GPU over all its NVLinks"),
-    _gauge("hw.gpu.nvlink.receive", "By/s", "bytes received by the GPU over all its NVLinks"),
-    _gauge("hw.gpu.encoder.utilization", "1", "share of time in which video was encoded"),
-    _gauge("hw.gpu.decoder.utilization", "1", "share of time in which video was decoded"),
-    _gauge("hw.cpu.utilization", "1", "share of all cores' time that was not idle"),
-    _gauge("hw.cpu.frequency", "Hz", "mean current frequency of the cores"),
-    _gauge("hw.cpu.power", "W", "power of the CPU packages"),
-    _gauge("hw.memory.usage", "By", "host memory in use (total less available)"),
-    _gauge("system.paging.usage", "By", "swap in use"),
-    _gauge("system.cpu.load_average.1m", "{thread}", "tasks that run or wait, mean of a minute"),
-    _counter("process.cpu.time", "s", "CPU time of the workload's process tree, user and system"),
-    _gauge("process.memory.usage", "By", "resident memory of the workload's process tree"),
-    _counter("process.io.read", "By", "bytes the workload's process tree read from storage"),
-    _counter("process.io.write", "By", "bytes the workload's process tree wrote to storage"),
-    _counter("container.cpu.time", "s", "CPU time of the container's control group"),
-    _gauge(
-        "container.memory.usage",
-        "By",
-        "memory of the container's control group, without file pages the kernel may drop",
-    ),
-    _gauge("process.gpu.memory.usage", "By", "device memory held by the workload's process tree"),
-    _gauge(
-        "process.gpu.utilization", "1", "share of time in which the workload's kernels ran, by GPU"
-    ),
-    _gauge("gpuwatch.flop.rate", "FLOP/s", "model FLOP per step times the step rate"),
-    _gauge("gpuwatch.bytes.rate", "By/s", "algorithmic bytes per step times the step rate"),
-    _gauge("gpuwatch.throughput", "{sample}/s", "samples per second over the steps"),
+    _gauge("hw.gpu.utilization", "1"),
+    _gauge("hw.gpu.memory.usage", "By"),  # without the driver's reserve
+    _gauge("hw.gpu.memory.busy", "1"),
+    _gauge("hw.gpu.memory.bandwidth", "By/s"),
+    _gauge("hw.gpu.dram.activity", "1"),  # share of the peak bandwidth
+    _gauge("hw.gpu.sm.activity", "1"),  # mean over all
+    _gauge("hw.gpu.sm.occupancy", "1"),  # share of the warps that fit on the GPU
+    _gauge("hw.gpu.tensor.activity", "1"),
+    _gauge("hw.gpu.fp64.activity", "1"),
+    _gauge("hw.gpu.fp32.activity", "1"),
+    _gauge("hw.gpu.fp16.activity", "1"),
+    _gauge("hw.gpu.power", "W", least=0.001),  # of the board
+    _gauge("hw.gpu.power.average", "W", least=0.001),  # the driver's own running mean
+    _counter("hw.gpu.energy", "J"),  # since the driver was loaded
+    _gauge("hw.gpu.temperature", "Cel", least=-60.0, most=200.0),
+    _gauge("hw.gpu.fan.speed_ratio", "1", most=2.0),  # requested, of the maximum
+    _gauge("hw.gpu.clock.sm", "Hz"),
+    _gauge("hw.gpu.clock.memory", "Hz"),
+    _gauge("hw.gpu.performance.state", "{state}", most=15.0),  # from 0, the fastest
+    _gauge("hw.gpu.throttle.power", "1"),  # 1 while the clocks are held down
+    _gauge("hw.gpu.throttle.thermal", "1"),  # the same
+    _counter("hw.gpu.ecc.corrected", "{error}"),  # since the driver was loaded
+    _counter("hw.gpu.ecc.uncorrected", "{error}"),  # the same
+    _gauge("hw.gpu.pcie.transmit", "By/s", most=1e12),
+    _gauge("hw.gpu.pcie.receive", "By/s", most=1e12),
+    _gauge("hw.gpu.pcie.generation", "{generation}", least=1.0, most=15.0),
+    _gauge("hw.gpu.pcie.width", "{lane}", least=1.0, most=32.0),
+    _gauge("hw.gpu.nvlink.transmit", "By/s"),  # over all links
+    _gauge("hw.gpu.nvlink.receive", "By/s"),  # the same
+    _gauge("hw.gpu.encoder.utilization", "1"),
+    _gauge("hw.gpu.decoder.utilization", "1"),
+    _gauge("hw.cpu.utilization", "1"),  # all that is not idle
+    _gauge("hw.cpu.frequency", "Hz"),  # mean over the cores
+    _gauge("hw.cpu.power", "W"),  # of the packages
+    _gauge("hw.memory.usage", "By"),  # total less available
+    _gauge("system.paging.usage", "By"),  # swap
+    _gauge("system.cpu.load_average.1m", "{thread}"),
+    _counter("process.cpu.time", "s"),  # user and system, of the whole tree, as all of process.*
+    _gauge("process.memory.usage", "By"),
+    _counter("process.io.read", "By"),  # from storage
+    _counter("process.io.write", "By"),  # to storage
+    _counter("container.cpu.time", "s"),
+    _gauge("container.memory.usage", "By"),  # without file pages that the kernel may drop
+    _gauge("process.gpu.memory.usage", "By"),
+    _gauge("process.gpu.utilization", "1"),
+    _gauge("gpuwatch.flop.rate", "FLOP/s"),
+    _gauge("gpuwatch.bytes.rate", "By/s"),
+    _gauge("gpuwatch.throughput", "{sample}/s"),
 )
 
 CATALOGUE: dict[str, Metric] = {metric.name: metric for metric in _ALL}
