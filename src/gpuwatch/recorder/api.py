@@ -61,7 +61,9 @@ def record(request: Request, observer: Observer) -> ExitCode:
     with study_folder.held(folder):
         code = StudyRun(resolved, folder, observer).execute()
     if request.while_pid is not None and start_time(request.while_pid) is None:  # or a zombie
-        _throw_away(folder)
+        with contextlib.suppress(OSError, GpuwatchError):  # only that screen would have read it
+            remove(removal(folder, None))
+            folder.parent.rmdir()
     return code
 
 
@@ -87,13 +89,6 @@ def _sweep_thrown_away(parent: Path) -> None:
             new = time.time() - status.st_mtime < IN_THE_MAKING
             if own and not new and not any(map(study_folder.is_held, folder.iterdir())):
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def _throw_away(folder: Path) -> None:
-    """Remove a recording whose only reader is gone, and the folder created for it."""
-    with contextlib.suppress(OSError, GpuwatchError):
-        remove(removal(folder, None))
-        folder.parent.rmdir()
 
 
 def own_plan(folder: Path, *, trusted: bool) -> Plan:

@@ -69,7 +69,8 @@ def _named(arguments: Sequence[str]) -> Iterator[str]:
             yield argument
             yield argument.lstrip("@").rpartition("=")[2]
             yield os.path.join(argument, "__main__.py")
-        for module in (argument if _MODULE.fullmatch(before) else "", _joined(argument)):
+        joined = argument[2:] if argument.startswith("-m") else ""
+        for module in (argument if _MODULE.fullmatch(before) else "", joined):
             if module:
                 path = module.replace(".", os.sep)
                 yield from (f"{path}.py", os.path.join(path, "__main__.py"))
@@ -80,11 +81,6 @@ def _named(arguments: Sequence[str]) -> Iterator[str]:
 
 _MODULE = re.compile(r"-[A-Za-z]*m")
 _WORDS = re.compile(r"[^\s'\"|&;<>()]+")
-
-
-def _joined(argument: str) -> str:
-    """The module of ``-mNAME``."""
-    return argument[2:] if argument.startswith("-m") else ""
 
 
 def _digest(path: Path) -> str | None:

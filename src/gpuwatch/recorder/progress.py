@@ -204,9 +204,7 @@ OWN = {
         read=transformers,
     ),
     "plain": ProgressLines(
-        program="",
-        figures="with `loss` and a number, of a step or a mean",
-        read=plain,
+        program="", figures="with `loss` and a number, of a step or a mean", read=plain
     ),
     "numbered": ProgressLines(  # behind "plain", which reads all that it reads
         program="",

@@ -43,11 +43,7 @@ def take_over(path: Path, observer: Observer, *, stopping: str | None = None) ->
 
 
 def record_rest(
-    path: Path,
-    observer: Observer,
-    *,
-    stopping: str | None = None,
-    ignore_hang_up: bool = False,
+    path: Path, observer: Observer, *, stopping: str | None = None, ignore_hang_up: bool = False
 ) -> tuple[ExitCode, Stop]:
     """As :func:`take_over`, but for this run alone; also returns the stop request.
 

@@ -38,11 +38,7 @@ _TELL_SECONDS = 60.0
 
 
 def record_one(
-    resolved: ResolvedPlan,
-    planned: PlannedRun,
-    folder: Path,
-    stop: Stop,
-    observer: Observer,
+    resolved: ResolvedPlan, planned: PlannedRun, folder: Path, stop: Stop, observer: Observer
 ) -> ExitCode:
     """Run ``planned`` and record it to its session in ``folder``; returns its exit code.
 

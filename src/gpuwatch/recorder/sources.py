@@ -166,10 +166,7 @@ class Sources:
     def host_facts(self) -> dict[str, JSON]:
         """The fingerprint of this machine; ``gpu.unavailable`` says why there is no GPU, and
         ``gpu.hint`` how to fix that if one is expected."""
-        facts: dict[str, JSON] = {
-            **fingerprint_host(self._gpus()),
-            **fingerprint_job(os.environ),
-        }
+        facts: dict[str, JSON] = {**fingerprint_host(self._gpus()), **fingerprint_job(os.environ)}
         facts["gpuwatch.version"] = __version__
         facts["python.recorder"] = platform.python_version()
         if self.no_gpu is not None:

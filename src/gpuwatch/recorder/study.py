@@ -36,12 +36,7 @@ def unavailable(problems: Sequence[Problem]) -> NotAvailable:
 class StudyRun:
     """Executes the remaining runs of a study."""
 
-    def __init__(
-        self,
-        resolved: ResolvedPlan,
-        folder: Path,
-        observer: Observer,
-    ) -> None:
+    def __init__(self, resolved: ResolvedPlan, folder: Path, observer: Observer) -> None:
         self._resolved, self._folder, self._observer = resolved, folder, observer
         self._plan = resolved.request.plan
         self._labels = labels(self._plan.runs)
@@ -100,13 +95,7 @@ class StudyRun:
         """Execute one run; the summary is outdated then."""
         path = self._folder / run.file
         try:
-            code = record_one(
-                self._resolved,
-                run,
-                self._folder,
-                self._stop,
-                self._observer,
-            )
+            code = record_one(self._resolved, run, self._folder, self._stop, self._observer)
         except Stopped:
             reason = f"it was stopped before it began ({self._stop.why})"
             problems = [

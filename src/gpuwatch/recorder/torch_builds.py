@@ -86,12 +86,7 @@ def answer(command: Sequence[str], patience: float) -> JSON:
     ``patience`` seconds."""
     try:
         done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=patience,
-            cwd=os.sep,
-            check=True,
+            command, capture_output=True, text=True, timeout=patience, cwd=os.sep, check=True
         )
         return json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):

@@ -148,7 +148,8 @@ class HookReports:
         if process is None:
             return self._event(t, "a file does not begin with who writes it; it is left out")
         if isinstance(line, Report) and line.event == "problem":
-            return self._event(t, _of(process, str(line.body.get("text", ""))[:500]))
+            text = str(line.body.get("text", ""))[:500]
+            return self._event(t, f"rank {process.rank}: {text}" if process.several else text)
         if isinstance(line, Report) and line.event == "gpus":
             self._intake.hooked_gpus(line.body.get("device_uuid"))
             return []
@@ -336,9 +337,9 @@ class HookReports:
         intake.hooked = intake.hooked or self._held_since is not None
         held, self._held = self._held, []
         for place, (arrived, line) in enumerate(held, 1):
-            steps = (each for _, each in held[place:] if isinstance(each, Step))
-            following = next(steps, None)
-            late_ns = math.inf if following is None else _half(following)
+            later = (each.seconds for _, each in held[place:] if isinstance(each, Step))
+            # Up to half of the first step that follows.
+            late_ns = next((seconds[0] * 5e8 if seconds else 0.0 for seconds in later), math.inf)
             rows += intake.reported(arrived, line, late_ns=late_ns)
         return rows
 
@@ -352,15 +353,6 @@ class HookReports:
             return []
         self._told.add(text)
         return [event(t, "hook", text)]
-
-
-def _half(step: Step) -> float:
-    """Half of the first step of a line, ns."""
-    return step.seconds[0] * 5e8 if step.seconds else 0.0
-
-
-def _of(process: _Process, text: str) -> str:
-    return f"rank {process.rank}: {text}" if process.several else text
 
 
 def _two(rank: int | None) -> str:

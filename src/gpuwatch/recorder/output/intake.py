@@ -55,10 +55,7 @@ class Intake:
     """
 
     def __init__(
-        self,
-        base_ns: int,
-        known: Mapping[str, JSON] | None = None,
-        log: KeptLog | None = None,
+        self, base_ns: int, known: Mapping[str, JSON] | None = None, log: KeptLog | None = None
     ) -> None:
         known = known or {}
         cursor = mapping(known.get("cursor"))
@@ -154,7 +151,10 @@ class Intake:
         for output in outputs:
             t = output.t - self._base_ns
             if output.lost:
-                rows.extend(self._lose(t, output.lost))
+                before, self._lost = self._lost, self._lost + output.lost
+                # An event for the first and for each power of ten: a flood loses data all the time.
+                if not before or len(str(before)) != len(str(self._lost)):
+                    rows += self._report_lost(t)
                 # The next bytes do not continue the unfinished lines: never join them.
                 log += [
                     (t, name, line)
@@ -293,13 +293,6 @@ class Intake:
         """Rows that say, once, that the steps are not those of one training loop."""
         return _several(t, reason) if self._writers.tell() else []
 
-    def _lose(self, t: int, lost: int) -> list[Row]:
-        """An event for the first loss and each power of ten: a flood loses data all the time."""
-        before, self._lost = self._lost, self._lost + lost
-        if before and len(str(before)) == len(str(self._lost)):
-            return []
-        return self._report_lost(t)
-
     def _report_lost(self, t: int) -> list[Row]:
         self._lost_reported = self._lost
         text = f"{self._lost} bytes of output were dropped so far, before they could be recorded"
@@ -414,10 +407,7 @@ class Intake:
 
 
 def _several(t: int, reason: str) -> list[Row]:
-    return [
-        meta("several_writers", {"text": reason, "t": t}),
-        event(t, "several-writers", reason),
-    ]
+    return [meta("several_writers", {"text": reason, "t": t}), event(t, "several-writers", reason)]
 
 
 def _spread(told: Sequence[float], count: int) -> tuple[float, ...] | None:

@@ -108,18 +108,13 @@ _AMOUNTS = {
         "flop_decode",
         "bytes_decode",
     ),
-    "counters": (
-        "steps",
-        "flop_per_step",
-        "dram_read_bytes_per_step",
-        "dram_write_bytes_per_step",
-    ),
+    "counters": ("steps", "flop_per_step", "dram_read_bytes_per_step", "dram_write_bytes_per_step"),
     "timing": ("cost",),
     "end": ("steps", "real_seconds", "user_seconds", "sys_seconds", "seconds_reporting"),
 }
 """By event: the keys with non-negative amounts."""
 _KEPT = {
-    *("started", "run", "startup", "count", "generation", "timing", "counters", "end", "error"),
+    *("started", "run", "startup", "count", "generation", "timing", "counters", "end", "error")
 }
 """Events stored unchanged, under their own name, in the session's meta table."""
 _MERGED = {"versions", "epoch", "profile"}
