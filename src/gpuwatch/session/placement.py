@@ -72,13 +72,7 @@ class JobState(str, Enum):
 
 
 _GOING_ON = frozenset(
-    {
-        JobState.QUEUED,
-        JobState.STARTING,
-        JobState.RUNNING,
-        JobState.PAUSED,
-        JobState.UNKNOWN,
-    }
+    {JobState.QUEUED, JobState.STARTING, JobState.RUNNING, JobState.PAUSED, JobState.UNKNOWN}
 )
 
 
@@ -139,7 +133,8 @@ class Placement:
         if self.state is JobState.QUEUED:
             words = f"queued on {self.place}"
             if self.starts is not None:
-                words += f", expected to start at {time.strftime('%H:%M', _local(self.starts))}"
+                starts = time.localtime(min(max(self.starts, 0.0), 1e11))
+                words += f", expected to start at {time.strftime('%H:%M', starts)}"
         if self.state is JobState.UNKNOWN:
             words = f"{self.place} does not answer"
         return f"{words}: {self.reason}" if self.reason else words
@@ -225,7 +220,3 @@ def _in_part(value: JSON) -> InPart | None:
 
 def _text(value: JSON) -> str | None:
     return clean(value, _LONGEST) if isinstance(value, str) and value else None
-
-
-def _local(seconds: float) -> time.struct_time:
-    return time.localtime(min(max(seconds, 0.0), 1e11))

@@ -47,12 +47,7 @@ class BoundedConnection(sqlite3.Connection):
             raise sqlite3.DatabaseError(_NO_TEXT) from None
 
     def rows(
-        self,
-        sql: str,
-        values: Sequence[object] = (),
-        *,
-        cut: bool = False,
-        most: int = MOST_BYTES,
+        self, sql: str, values: Sequence[object] = (), *, cut: bool = False, most: int = MOST_BYTES
     ) -> list[tuple[JSON, ...]]:
         """The rows of one statement.
 
