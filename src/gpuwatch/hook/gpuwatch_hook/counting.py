@@ -165,7 +165,8 @@ class Counting:
 
     def begin(self, on_gpu: bool) -> str | None:
         """Count the step that begins now, if one is wanted and it can be done; what to tell."""
-        self._leave_the_rest()
+        while self._left and self._left[-1].leave():
+            self._left.pop()
         if self.recounting == 1 and self.counter is None:
             self.recounting = 0
             return _NOT_RECOUNTED
@@ -338,10 +339,6 @@ class Counting:
             scale = samples / counted.samples
         scale *= size if size >= 1 else size * size
         return counted.flop * scale, counted.bytes * scale
-
-    def _leave_the_rest(self) -> None:
-        while self._left and self._left[-1].leave():
-            self._left.pop()
 
 
 def _mean_elements(sizes: Sizes) -> float:

@@ -183,10 +183,7 @@ class Inference:
 
     @tracking._guarded
     def ends(
-        self,
-        call: Call,
-        failed: bool = False,
-        tokens: Callable[[], Generated | None] | None = None,
+        self, call: Call, failed: bool = False, tokens: Callable[[], Generated | None] | None = None
     ) -> None:
         """A call is over; ``failed``: with an exception, and that is no step. ``tokens``: what it
         generated."""
