@@ -30,12 +30,7 @@ API = "cuda_api_sum"
 COPY_TIME = "cuda_gpu_mem_time_sum"
 COPY_SIZE = "cuda_gpu_mem_size_sum"
 
-COUNT_COLUMN = {
-    KERNELS: "Instances",
-    API: "Num Calls",
-    COPY_TIME: "Count",
-    COPY_SIZE: "Count",
-}
+COUNT_COLUMN = {KERNELS: "Instances", API: "Num Calls", COPY_TIME: "Count", COPY_SIZE: "Count"}
 """Name of each table's count column."""
 
 NAME_COLUMN = {KERNELS: "Name", API: "Name", COPY_TIME: "Operation", COPY_SIZE: "Operation"}

@@ -30,8 +30,7 @@ def write(file: BinaryIO, export: Export) -> None:
         from pyarrow import parquet
     except ImportError as error:
         raise NotAvailable(
-            "Parquet needs pyarrow, which is not installed",
-            install_command("pyarrow"),
+            "Parquet needs pyarrow, which is not installed", install_command("pyarrow")
         ) from error
     kinds = {
         "float": arrow.float64(),

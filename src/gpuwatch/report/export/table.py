@@ -64,17 +64,17 @@ def as_json_lines(export: Export) -> Iterator[str]:
     yield json.dumps({"schema": JSON_SCHEMA, "keys": keys, "columns": columns}) + "\n"
     for batch in export.batches():
         for row in batch:
-            yield json.dumps([_finite(value) for value in row]) + "\n"
+            finite = (
+                None if isinstance(value, float) and not math.isfinite(value) else value
+                for value in row
+            )
+            yield json.dumps([*finite]) + "\n"
 
 
 def _described(column: Column) -> dict[str, JSON]:
     if column.metric is None:
         return {"name": column.name, "unit": column.unit or None}
     return {"device": column.device, "metric": column.metric, "unit": column.unit}
-
-
-def _finite(value: Value) -> Value:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _cell(value: Value) -> str:

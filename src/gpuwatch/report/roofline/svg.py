@@ -7,14 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from gpuwatch.analysis.hardware.points import (
-    ALGORITHMIC,
-    AT_MOST,
-    EXECUTED,
-    KINDS,
-    MEASURED,
-    Point,
-)
+from gpuwatch.analysis.hardware.points import ALGORITHMIC, AT_MOST, EXECUTED, KINDS, MEASURED, Point
 from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core.text import clean
 from gpuwatch.report.roofline.frame import Frame, Roof, frame_of, tick_label, ticks

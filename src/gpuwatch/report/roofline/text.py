@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gpuwatch.analysis.hardware.points import ALGORITHMIC, AT_MOST, EXECUTED, MEASURED, Point
 from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core.text import clean
-from gpuwatch.report.roofline.frame import Frame, Roof, frame_of, tick_label, ticks
+from gpuwatch.report.roofline.frame import Frame, frame_of, tick_label, ticks
 
 _WIDTH, _HEIGHT, _MARGIN = 64, 19, 14
 """Columns and rows of the plot, and columns to its left."""
@@ -26,7 +26,9 @@ def text(rooflines: Sequence[Roofline]) -> str:
         for at, point in enumerate(frame.points, 1):
             lines += _legend(at, point, under.get(at))
         for sign, roofs in (("╱", frame.slopes), ("─", frame.flats)):
-            lines += [line for roof in roofs for line in _roof(sign, roof)]
+            for roof in roofs:
+                doubt = f": {roof.doubt}" if roof.doubt else ""
+                lines += _wrapped(f"{sign}  {clean(f'{roof.label}{doubt}', 500)}")
     labels: dict[tuple[str, ...], list[str]] = {}
     for at, each in enumerate(rooflines):
         of_run = frame.numbers[at] if frame is not None and len(rooflines) > 1 else ()
@@ -45,7 +47,9 @@ def _plot(frame: Frame) -> list[str]:
     highest = min([10.0**frame.top, *(flat.value for flat in frame.flats[:1])])
     for slope in frame.slopes:
         for column in range(_WIDTH):
-            rate = _intensity(frame, column) * slope.value
+            share = column / (_WIDTH - 1)
+            intensity = 10.0 ** (frame.left + share * (frame.right - frame.left))
+            rate = intensity * slope.value
             if 10.0**frame.bottom <= rate <= highest:
                 cells[_row(frame, rate)][column] = "╱"
     for flat in reversed(frame.flats):
@@ -113,11 +117,6 @@ def _hidden(frame: Frame) -> dict[int, int]:
     return covering
 
 
-def _roof(sign: str, roof: Roof) -> list[str]:
-    doubt = f": {roof.doubt}" if roof.doubt else ""
-    return _wrapped(f"{sign}  {clean(f'{roof.label}{doubt}', 500)}")
-
-
 def _legend(at: int, point: Point, under: int | None) -> list[str]:
     line = (
         f"{_MARKS[point.mark]}{at} {clean(point.label, 200)}: {point.place}, "
@@ -129,11 +128,6 @@ def _legend(at: int, point: Point, under: int | None) -> list[str]:
 
 def _wrapped(line: str) -> list[str]:
     return textwrap.wrap(line, _COLUMNS, subsequent_indent="   ") or [""]
-
-
-def _intensity(frame: Frame, column: int) -> float:
-    share = column / (_WIDTH - 1)
-    return float(10.0 ** (frame.left + share * (frame.right - frame.left)))
 
 
 def _column(frame: Frame, intensity: float) -> int:
