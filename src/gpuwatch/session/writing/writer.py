@@ -216,10 +216,13 @@ class SessionWriter:
 
     def _run(self) -> None:
         try:
-            if self._pump_seconds is None:
-                self._write_ticks()
-            else:
+            if self._pump_seconds is not None:
                 self._write_until_stopped(self._pump_seconds)
+            while not self._stop.is_set():  # a tick wakes it
+                self._wake.wait(_LONGEST_SECONDS)
+                self._wake.clear()
+                self._collect()
+                self.commit()
             self._collect()
             self.commit()
         except BaseException as error:
@@ -231,13 +234,6 @@ class SessionWriter:
             else:
                 traceback.print_exc()
             os._exit(1)
-
-    def _write_ticks(self) -> None:
-        while not self._stop.is_set():
-            self._wake.wait(_LONGEST_SECONDS)
-            self._wake.clear()
-            self._collect()
-            self.commit()
 
     def _write_until_stopped(self, pump_seconds: float) -> None:
         # Commit the first sample soon: somebody waits for it.
