@@ -149,7 +149,7 @@ FIXED = {
     "src/gpuwatch/core/peaks.py": {"name or 'a GPU without a name'"},
     "src/gpuwatch/report/doctor.py": {
         "chosen",
-        "gpus",
+        "options",
         "report.gpuwatch",
         "clean(report.system, 60)",
     },
