@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.comparison.side_by_side import compare
+from gpuwatch.analysis.study.cost import run_cost, run_energy
 from gpuwatch.analysis.study.read import read_study
 from gpuwatch.analysis.summary.listing import listing
 from gpuwatch.analysis.summary.summary import summarise
@@ -191,9 +192,13 @@ def test_profile_and_counters_are_in_no_elapsed_time(tmp_path: Path) -> None:
     times = {"real_seconds": 89.0, "user_seconds": 20.0, "sys_seconds": 10.0}
     stages = {"profile": {"real_seconds": 1.5}, "counters": {"real_seconds": 71.5}}
     path = run(tmp_path / "01-bare.gpuwatch", result={"t": 89_400_000_000, **times}, extra=stages)
-    assert "elapsed 16.0 s" in said(tmp_path)
+    assert "elapsed 16.0 s" in said(tmp_path) and "counters 73.0 s" in said(tmp_path)
     with SessionReader(path) as reader:
-        assert listing(reader).seconds == pytest.approx(16.0)
+        listed, session = listing(reader), summarise(reader)
+        joules = run_energy(reader, session)
+    assert (listed.seconds, listed.elapsed_seconds) == pytest.approx((session.seconds, 16.0))
+    paid = run_cost(session, 3.6, joules)
+    assert paid.startswith("0.0890 EUR for 1:29 (73.0 s of it profile and counters) at 3.60 EUR")
 
 
 def _cells(text: str, first: str) -> list[str]:

@@ -103,12 +103,17 @@ def test_a_run_costs_its_hours_by_a_flag_or_by_its_device(cli: Cli) -> None:
     assert "no costs: GPUWATCH_PRICES" in written.stderr and "summary.html" in written.stdout
 
 
-def test_what_the_gpus_used_from_start_to_end_stands_beside_the_cost(tmp_path: Path) -> None:
-    """360 W for ten seconds are 0.001 kWh; before, there was no run."""
+@pytest.mark.parametrize("profile", [0.0, 4.0])
+def test_what_the_gpus_used_from_start_to_end_stands_beside_the_cost(
+    tmp_path: Path, profile: float
+) -> None:
+    """360 W for ten seconds, a profile among them, are 0.001 kWh; before, there was no run."""
     power = [9000.0] * 8 + [360.0] * 30
     end = {"t": 15 * SECOND, "real_seconds": 10.0, "exit_code": 0}
     path = record(
-        tmp_path / "01.gpuwatch", gauges={("gpu0", "hw.gpu.power"): power}, extra={"result": end}
+        tmp_path / "01.gpuwatch",
+        gauges={("gpu0", "hw.gpu.power"): power},
+        extra={"result": end, "profile": {"real_seconds": profile}},
     )
     with SessionReader(path) as reader:
         session = summarise(reader)

@@ -38,8 +38,8 @@ def test_every_figure_of_a_recorded_card(name: str) -> None:
         "throughput in lists": (listed.samples_per_second, steps.samples_per_second),
         "MFU in lists": (listed.mfu, of.mfu.value),
         "loss": (work.loss, steps.last_loss),
-        "elapsed in lists": (listed.seconds, summary.timing.real_seconds),
-        "elapsed in the title": (found.seconds, round(listed.seconds or 0)),
+        "elapsed in lists": (listed.elapsed_seconds, summary.timing.real_seconds),
+        "elapsed in the title": (found.seconds, round(listed.elapsed_seconds or 0)),
     }
     for device in found.devices:
         for metric, reading in device.readings.items():

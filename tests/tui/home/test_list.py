@@ -25,7 +25,7 @@ def entry(file: str, **more: object) -> ListedSession:
         workload="mnist-cnn",
         environment="bare",
         started="2026-01-02T03:04:05+00:00",
-        seconds=90.0,
+        elapsed_seconds=90.0,
         step_median_seconds=0.005,
         samples_per_second=1000.0,
         study=file.partition("/")[0],
@@ -337,7 +337,7 @@ def test_a_study_started_with_its_first_run_and_took_until_the_last_one_ended() 
     assert item.first_start == "2026-01-02T03:04:05+00:00"
     # The second run starts 5:55 after the first and takes 1:30.
     assert item.elapsed == 5 * 60 + 55 + 90
-    unread = replace(PAIR[1], started="", seconds=None)
+    unread = replace(PAIR[1], started="", elapsed_seconds=None)
     broken = Item(study=item.study, runs=(PAIR[0], unread), every=(PAIR[0], unread))
     assert broken.first_start == PAIR[0].started and broken.elapsed == 90
     assert replace(broken, every=(unread,)).elapsed is None

@@ -76,6 +76,7 @@ _TIMES = (
             ("first step", "first_step"),
             ("after the last step", "ending"),
             ("elapsed", "real"),
+            ("profile and counters", "profile"),
             ("CPU time, user", "user"),
             ("CPU time, system", "sys"),
         )

@@ -135,5 +135,5 @@ class Item:
         """Seconds, of a study from the start of its first run to the last end; ``None``: not
         known."""
         if self.entry is not None:
-            return self.entry.seconds
-        return elapsed((run.started, run.seconds) for run in self.every)
+            return self.entry.elapsed_seconds
+        return elapsed((run.started, run.elapsed_seconds) for run in self.every)

@@ -73,6 +73,7 @@ class ListedSession(Labelled):
     device: str = ""
     started: str = ""
     seconds: float | None = None
+    elapsed_seconds: float | None = None
     steps: int | None = None
     step_median_seconds: float | None = None
     samples_per_second: float | None = None
@@ -156,10 +157,11 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
     meta = reader.meta()
     session, clock = mapping(meta.get("session")), mapping(meta.get("clock"))
     state = status(meta, reader.path)
-    seconds = None if state.live else spent(meta, "real_seconds")
-    if seconds is None:
-        ended = number(mapping(meta.get("result")).get("t")) or reader.last_sample()
-        seconds = None if ended is None else max(0.0, ended / 1e9 - behind(meta, "real_seconds"))
+    ended = number(mapping(meta.get("result")).get("t")) or reader.last_sample()
+    seconds = None if ended is None else ended / 1e9
+    took = None if state.live else spent(meta, "real_seconds")
+    if took is None and seconds is not None:
+        took = max(0.0, seconds - behind(meta, "real_seconds"))
     rows: Sequence[StepLine] = ()
     if not state.live:
         rows = reader.steps_together()
@@ -191,6 +193,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
         device=device_words(devices_of_run(meta, devices)),
         started=started,
         seconds=number(seconds),
+        elapsed_seconds=number(took),
         steps=None if writers else reader.step_count(),
         step_median_seconds=number(median_step(timed)),
         samples_per_second=mean_rate(rates, samples_of, told=ends_told(meta)),

@@ -77,6 +77,14 @@ class Timing:
     sys_seconds: float | None
     cpu_is_bound: bool = False
     """User and system seconds are lower bounds: they were read shortly before the end."""
+    profile_seconds: float | None = None
+    """Of the profile and the counters after the run, which are in no other time."""
+
+    @property
+    def held_seconds(self) -> float | None:
+        """How long the run had the machine, profile and counters included: what is paid for."""
+        own = self.real_seconds
+        return own if own is None else own + (self.profile_seconds or 0.0)
 
 
 @dataclass(frozen=True)
@@ -350,6 +358,7 @@ def _timing(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> Timing:
         user_seconds=spent(meta, "user_seconds"),
         sys_seconds=spent(meta, "sys_seconds"),
         cpu_is_bound=mapping(meta.get("result")).get("cpu_is_bound") is True,
+        profile_seconds=behind(meta, "real_seconds") or None,
     )
 
 

@@ -66,6 +66,7 @@ _FIRST = (
     ("steps", THROUGHPUT),
     ("steps", ALL_STEPS),
     ("start-up and time", "elapsed"),
+    ("start-up and time", "profile and counters"),
     *_OWN_CPU,
     _OWN_MEMORY,
     *((TRAINING, name_of(key, STEP)) for key in NAMES),
