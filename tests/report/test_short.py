@@ -154,8 +154,8 @@ def test_one_session_is_shown_by_what_bounds_it_first(
     first, identity, table, *_ = capsys.readouterr().out.split("\n\n")
     assert " ".join(first.split()) == (
         "Launch- or host-bound: 65 % of the time no kernel ran; neither compute (1.4 %) nor "
-        "bandwidth (5.6 %) is full. MFU 1.4 %; step time 31.2 ms, median (mean 37.2 ms); "
-        "7.57 J ±4.6 % a step; "
+        "bandwidth (5.6 %) is full. MFU 1.4 %; step time 31.2 ms, median (mean 37.2 ms, that of "
+        "MFU); 7.57 J ±4.6 % a step; "
         "0.0201 EUR for the run."
     )
     assert identity.startswith("train.py (bare): finished")

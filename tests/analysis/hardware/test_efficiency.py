@@ -159,13 +159,17 @@ def test_a_program_that_others_kept_from_running_did_not_wait(tmp_path: Path) ->
             run={"device": "cpu"},
             gauges={("cpu", "hw.cpu.utilization"): all_programs},
             counters={("workload", "process.cpu.time"): 0.3},
+            phases=phases,
         )
         return of.efficiency.roofline.verdict.text
 
+    phases: dict[str, float] = {}
     two_cores = (*CPU[:4], {"core.logical.count": 2})
     assert "the program waited at least 60 % of the time; " in text("idle", 0.25)
     held = "cannot tell what bounds the run: other programs may have held its cores 85 % "
     assert text("held", 1.0).startswith(held)
+    phases.update({"forward": 0.1, "backward": 0.04, "optimizer": 0.01, "other": 0.35})
+    assert ": 70 % of a step is outside forward, backward and optimizer; other " in text("x", 1.0)
 
 
 @pytest.mark.parametrize(

@@ -255,6 +255,7 @@ def test_a_step_that_makes_most_of_the_mean_is_told_with_what_took_it(tmp_path: 
     assert found.summary.steps.slowest == SlowStep(slow["step"], 3.0, slow["phases"])
     brief = as_text(short(found, [], None, ""), 200)
     assert f"slowest step: {slow['step']}, 3.00 s, of it data 2.50 s\n" in brief
+    assert "forward 34 %, other 46 %, data 20 % (0 % without the slowest step)\n" in brief
     record(tmp_path / "c.gpuwatch", steps=[*STEPS[:2], slow | {"phases": {}}, *STEPS[3:]])
     brief = as_text(short(read(tmp_path / "c.gpuwatch"), [], None, ""), 200)
     assert f"slowest step: {slow['step']}, 3.00 s\n" in brief

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -28,7 +29,7 @@ from gpuwatch.analysis.hardware.energy import COUNTER, CPU_POWER, POWER, Energy,
 from gpuwatch.analysis.hardware.mfu import MfuPeak, hfu_of, mfu_peaks
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
 from gpuwatch.analysis.hardware.pipes import busiest, most_executed
-from gpuwatch.analysis.hardware.points import Rates
+from gpuwatch.analysis.hardware.points import OWN, Rates
 from gpuwatch.analysis.hardware.profile import Counters, how_to_see
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
@@ -195,8 +196,8 @@ class Work:
     """Steps per second, over the time that FLOP/s are over."""
     mean_seconds: float | None
     """Mean step time."""
-    data_seconds: float | None
-    """Mean time of the data phase of a step."""
+    phases: Mapping[str, float]
+    """Mean seconds of each phase of a step."""
     part: str | None = None
     """Why nothing follows per step: only some of the steps were told; ``None``: all were."""
 
@@ -235,9 +236,7 @@ def efficiency_of(
         most = unknown("FLOP/s", "no process of the run held memory of its GPUs")
     means = _means(by_device, ids) if steady else {}
     rate = None if program.doubt else work.rate
-    data_share = None
-    if work.data_seconds is not None and work.mean_seconds:
-        data_share = min(1.0, work.data_seconds / work.mean_seconds)
+    shares = {name: each / (work.mean_seconds or math.inf) for name, each in work.phases.items()}
     rates = Rates(
         flop=flop.value,
         bytes=size.value,
@@ -254,7 +253,8 @@ def efficiency_of(
         else {},
         sm_activity=_mean(metrics, "hw.gpu.sm.activity") if steady and gpus else None,
         pipe=busiest(partial(_mean, metrics)) if steady and gpus and not absent else None,
-        data_share=data_share,
+        data_share=min(1.0, shares["data"]) if shares.get("data") else None,
+        outside=1 - sum(shares.get(name, 0.0) for name in OWN) if OWN[0] in shares else None,
         kernels=how_to_see(meta),
     )
     over = mfu_peaks(meta, devices)

@@ -23,6 +23,9 @@ _BYTES = {
 _AT_MOST = "executed FLOP at most, by the activity of the pipes, and measured bytes (DRAM traffic)"
 
 
+OWN = ("forward", "backward", "optimizer")
+
+
 @dataclass(frozen=True)
 class Rates:
     """Mean rates over a part of a run, for all devices it used together; ``None`` is unknown."""
@@ -66,6 +69,8 @@ class Rates:
     """The busiest of its pipes: share of the time in which it worked, and its name."""
     data_share: float | None = None
     """Share of the steps' time in the data phase."""
+    outside: float | None = None
+    """Share of the steps' time outside its phases ``OWN``."""
     kernels: str | None = None
     """How to see the run's kernels."""
 

@@ -12,7 +12,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.rows import StepBucket
 
-_FAR = 0.1
+_FAR = 0.05
 """Share of a median from which on the mean is far."""
 NO_STEPS = "no timed step was reported"
 NO_STEPS_YET = "no steps yet"
@@ -143,7 +143,7 @@ def ends_told(meta: Mapping[str, JSON]) -> bool:
 
 
 def far_mean(median: float | None, mean: float | None) -> float | None:
-    """The mean step time where it is over a tenth off the median: it stands beside it then."""
+    """The mean step time where it is over a twentieth off the median: it stands beside it then."""
     return mean if median and mean and abs(mean / median - 1) > _FAR else None
 
 

@@ -129,6 +129,8 @@ class Steps:
     sampled_count: int | None = None
     """Timed steps with phases, drawn at random; ``None``: all."""
     slowest: SlowStep | None = None
+    shares_without_slowest: Mapping[str, float] = field(default_factory=dict)
+    """Of each phase in a step, on the mean of all others, where that is one line."""
     known_until_seconds: float | None = None
     """Since the session's start: later output is unknown, and its steps are not counted; ``None``:
     the whole run is known."""
@@ -338,7 +340,7 @@ def _work(
         total_of([row.samples for row in timed]),
         mean_rate(timed, lambda row: row.count, told=told),
         steps.mean_seconds,
-        steps.phases.get("data"),
+        steps.phases,
         SOME if leaps(since) else None,
     )
 
@@ -408,6 +410,12 @@ def steps_of(
         overall = rate * trained / (trained + evaluation)
     shares = (0.5, 0.95, 0.0, 1.0)
     median, p95, shortest, longest = np.quantile(times, shares).tolist() if known else (None,) * 4
+    slowest, others = _slowest(timed, times) if mean else None, dict[str, float]()
+    rest = [row for row in timed if full_times(row) != [longest]]
+    if slowest and mean and longest and len(rest) == len(timed) - 1:
+        usual = (mean * times.size - longest) / (times.size - 1)
+        left = mean_phases(rest)
+        others = {name: left.get(name, 0.0) / usual for name in phases}
     return Steps(
         count=count if rows else None,
         warmup_count=sum(row.count for row in rows if row.warmup) if rows else None,
@@ -427,7 +435,8 @@ def steps_of(
         evaluation_seconds=evaluation or None,
         samples_per_second_overall=overall,
         sampled_count=round(sampled) if sampled < count else None,
-        slowest=_slowest(timed, times) if mean else None,
+        slowest=slowest,
+        shares_without_slowest=others,
     )
 
 

@@ -166,7 +166,8 @@ def short(
     error = units.give_or_take(of.energy.gpu_per_step.error)
     median = session.steps.median_seconds
     mean = far_mean(median, session.steps.mean_seconds)
-    beside = "" if mean is None else f" (mean {units.quantity(mean, 's')})"
+    of_it = ", that of MFU" if of.mfu.value else ""
+    beside = "" if mean is None else f" (mean {units.quantity(mean, 's')}{of_it})"
     first = [
         ("MFU {}", of.mfu.value, "1"),
         (f"step time {{}}, median{beside}", median, "s"),
@@ -184,10 +185,13 @@ def short(
         phases["other"] = rest
         step += rest
     other = other_phase(session.run)
-    parts = (
-        f"{other if name == 'other' else name} {units.percent(seconds / step)}"
-        for name, seconds in phases.items()
-    )
+    parts = []
+    for name, seconds in phases.items():
+        share = seconds / step
+        usual = session.steps.shares_without_slowest.get(name, share)
+        parts.append(f"{other if name == 'other' else name} {units.percent(share)}")
+        if abs(share - usual) > max(share / 3, 0.01):
+            parts[-1] += f" ({units.percent(usual)} without the slowest step)"
     busiest, verdict = most_time(session.profile), of.roofline.verdict
     if busiest and "gpuwatch kernels" not in (verdict.hint or ""):
         busiest += efficiency.hint_of(session, "; all: `gpuwatch kernels SESSION`")
