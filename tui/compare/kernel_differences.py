@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from gpuwatch.analysis.hardware.kernels import short_name
+from gpuwatch.analysis.hardware.kernels import short_names
 from gpuwatch.analysis.hardware.profile import (
     API,
     KERNELS,
@@ -191,8 +191,11 @@ def _table(name: str, sides: Sides, width: int, *, per_step: bool) -> list[Row]:
     totals = [_sum([*side.values()]) if side else None for side in spent]
     rows.append(_row("all of them", totals, width, whole=whole))
     names = sorted(dict.fromkeys([*spent[0], *spent[1]]), key=lambda name: _size(spent, name))
+    room = max(16, width - 2 * _SIDE - _CHANGE - 9 * (width >= _WIDE) - _COUNT - 3)
+    short = short_names([clean(name) for name in names[:_MOST]], room)
     rows += [
-        _row(name, [side.get(name) for side in spent], width, whole=whole) for name in names[:_MOST]
+        _row(shown, [side.get(name) for side in spent], width, whole=whole)
+        for name, shown in zip(names, short, strict=False)
     ]
     if len(names) > _MOST:
         rows.append(((f"   and {len(names) - _MOST:,} more with less time", "muted"),))
@@ -261,12 +264,11 @@ def _row(name: str, spent: Sequence[_Spent | None], width: int, *, whole: tuple[
         count if side is None else side.launches for side, count in zip(spent, absent, strict=True)
     ]
     shares = f"{share:>9}" if width >= _WIDE else ""
-    room = max(16, width - 2 * _SIDE - _CHANGE - len(shares) - _COUNT - 3)
     return (
         (figures, "text"),
         (f"{change:>{_CHANGE}}{shares}", role),
         (f"{_launches(counts):>{_COUNT}}", "text"),
-        (f"  {short_name(clean(name), room)}", "strong"),
+        (f"  {name}", "strong"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuwatch.analysis.hardware.kernels import all_tables, short_name
+from gpuwatch.analysis.hardware.kernels import all_tables, short_names
 from gpuwatch.analysis.hardware.profile import TITLES, Cell, Table, source
 from gpuwatch.analysis.ranks.levels import LEVELS, level
 from gpuwatch.core.models import number
@@ -157,16 +157,16 @@ def _kernels(table: Table, width: int) -> list[Row]:
         ((f" {TITLES.get(table.name) or clean(table.name)}", "strong"),),
         ((f"{head}  {name.lower()}", "muted"),),
     ]
-    for cells in table.rows:
+    room = max(20, width - len(head) - 2)
+    kernels = [UNKNOWN if each is None else clean(str(each)) for each in table.column(name)]
+    named = zip(table.rows, kernels, short_names(kernels, room - 1), strict=True)
+    for cells, kernel, short in named:
         values = dict(zip(table.columns, cells, strict=True))
         numbers = "".join(
             pad(_cell(values[column], column), _KERNEL_COLUMNS[column][1], ">") for column in shown
         )
-        kernel = UNKNOWN if values[name] is None else clean(str(values[name]))
-        columns_left = max(20, width - len(numbers) - 2)
-        name_shown = pad(short_name(kernel, columns_left - 1), columns_left)
         # The whole name stands beyond the screen's edge, where a search finds it.
-        rows.append(((numbers, "text"), (f"  {name_shown}", "strong"), (kernel, "muted")))
+        rows.append(((numbers, "text"), (f"  {pad(short, room)}", "strong"), (kernel, "muted")))
     if table.rows_left_out:
         rows.append(((f"   and {table.rows_left_out:,} more, not kept", "muted"),))
     return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpuwatch.analysis.hardware.kernels import short_name
+from gpuwatch.analysis.hardware.kernels import short_name, short_names
 from gpuwatch.analysis.hardware.profile import (
     Cell,
     Counters,
@@ -61,7 +61,8 @@ def as_text(shown: Table, limit: int | None, width: int) -> str:
         kept = [at for at, name in enumerate(head) if not name.startswith(_SPREAD)]
         head, rows = [head[at] for at in kept], [[row[at] for at in kept] for row in rows]
     most = max(_SHORTEST_NAME, width - numbers())
-    rows = [[*row[:-1], short_name(row[-1], most)] for row in rows]
+    names = short_names([clean(str(row[-1])) for row in shown.rows[:limit]], most)
+    rows = [[*row[:-1], name] for row, name in zip(rows, names, strict=True)]
     lines = [clean(title(shown)), table(head, rows, left=0, last_left=True)]
     if hidden := len(shown.rows) - len(rows):
         lines.append(f"{hidden} more rows: --limit 0 shows all")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.analysis.hardware.kernels import short_names
 from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
 from tests.reading import sessions
@@ -92,6 +93,23 @@ def test_the_kernels_are_shown_in_every_form_and_the_run_keeps_its_times(
     ending = (result["t"] - step.t) / 1e9
     assert timing["ending_seconds"] == pytest.approx(ending - 1.5), "1.5 s are the profile's"
     assert timing["real_seconds"] == pytest.approx(result["real_seconds"] - 1.5)
+
+
+@pytest.mark.parametrize("longest", [39, 72])
+@pytest.mark.parametrize("nested", [(1,), (1, 2)])
+def test_kernels_that_differ_have_names_that_differ(longest: int, nested: tuple[int, ...]) -> None:
+    at = "at::native::(anonymous namespace)::"
+    names = [
+        f"void {at}multi_tensor_apply_kernel<{at}TensorListMetadata<{of}>, {at}{functor}<float>, "
+        f"std::{what}<float>, float>({at}TensorListMetadata<{of}>, float)"
+        for of in nested
+        for functor in ("BinaryOpScalarFunctor", "BinaryOpListAlphaFunctor")[: 3 - len(nested)]
+        for what in ("multiplies", "plus")[: 3 - len(nested)]
+    ]
+    short = short_names([*names, names[0], "gemm"], longest)
+    assert len({*short}) == len(names) + 1 and short[0] == short[-2]
+    assert max(map(len, short)) <= longest
+    assert all(each.startswith("multi_tensor_") for each in short[:-1])
 
 
 def test_a_negative_number_of_rows_is_refused(cli: Cli, tmp_path: Path) -> None:

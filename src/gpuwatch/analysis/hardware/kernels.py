@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, replace
@@ -23,6 +24,7 @@ from gpuwatch.core import units
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import number
+from gpuwatch.core.text import cut
 
 OTHER = "other"
 """The family of names that say nothing."""
@@ -374,6 +376,26 @@ def _ordered(rows: Iterable[KernelRow]) -> tuple[KernelRow, ...]:
     return tuple(sorted(rows, key=lambda row: (*size(row), row.family, row.name or "")))
 
 
+_INNER = re.compile(r"\(anonymous namespace\)::|\w+::|<…> ?")
+
+
+def short_names(names: Sequence[str], longest: int = _LONGEST) -> list[str]:
+    """:func:`short_name` of each, but cut where they begin to differ where two would be the
+    same."""
+    short = [short_name(name, longest) for name in names]
+    for alike in grouped((each, at) for at, each in enumerate(short)).values():
+        whole = [_INNER.sub("", short_name(names[at], len(names[at]))) for at in alike]
+        if len({*whole}) < len({names[at] for at in alike}):  # they differ in what it leaves out
+            whole = [_INNER.sub("", names[at].removeprefix("void ")) for at in alike]
+        letters = zip(*{*whole}, strict=False)
+        begin = len([*itertools.takewhile(lambda each: len({*each}) == 1, letters)])
+        for at, name in zip(alike, whole, strict=True):
+            head = max(longest // 3, longest - 1 - len(name[begin:]))
+            if head < begin < len(name):
+                short[at] = cut(f"{name[:head]}…{name[begin:]}", longest)
+    return short
+
+
 def short_name(name: str, longest: int = _LONGEST) -> str:
     """A kernel's name without return type, torch's namespaces, arguments and nested template
     parameters.
@@ -387,7 +409,7 @@ def short_name(name: str, longest: int = _LONGEST) -> str:
     text = text.replace("(anonymous namespace)::", "").replace("at::native::", "")
     text = _shallow(text)
     if len(text) > longest:
-        text = re.sub(r"\w+::|<…> ?", "", text)
+        text = _INNER.sub("", text)
     if len(text) <= longest:
         return text
     tail = longest // 3

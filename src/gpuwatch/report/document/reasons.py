@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.side_by_side import Comparison, environment_facts
-from gpuwatch.analysis.hardware.kernels import KernelRow, short_name
+from gpuwatch.analysis.hardware.kernels import KernelRow, short_names
 from gpuwatch.analysis.ranks.ranks import RankFigures, Ranks
 from gpuwatch.analysis.ranks.wording import sentences
 from gpuwatch.analysis.results import Cell, Contrast, Difference, Question, Run
@@ -132,7 +132,7 @@ def kernel_table(
 ) -> Table:
     """Each family that differs, and under it its kernels that did not run everywhere."""
     per_step = any(row.per_step for row in (*families, *kernels))
-    names = _distinct(kernels)
+    names = short_names([clean(row.name or "", 300) for row in kernels])
     rows: list[tuple[str, ...]] = []
     for family in families:
         rows.append((family.family, *_cells(family)))
@@ -177,16 +177,6 @@ def _cell(row: KernelRow, at: int) -> str:
     if share is not None:
         work.append(units.percent(share))
     return ",\t".join(", ".join(parts) for parts in (many, work) if parts) or "ran"
-
-
-def _distinct(rows: Sequence[KernelRow]) -> list[str]:
-    """Short names, or full names where two short ones are equal."""
-    full = [row.name or "" for row in rows]
-    short = [short_name(name) for name in full]
-    return [
-        clean(name, 300) if short.count(shorter) > 1 else shorter
-        for name, shorter in zip(full, short, strict=True)
-    ]
 
 
 def ranks(question: Question) -> Section:
