@@ -143,7 +143,7 @@ def test_the_same_on_the_same_is_comparable(tmp_path: Path) -> None:
         (
             {"host": {"host.name": "one"}},
             {"host": {"host.name": "two"}, "devices": (sessions.OTHER_GPU, sessions.CPU)},
-            "another GPU in block 1: GPU-1 against GPU-2",
+            "another GPU of the same model in block 1: GPU-1 against GPU-2",
         ),
         (
             ON_CPU,
@@ -328,7 +328,8 @@ def test_runs_that_changed_gpu_between_blocks_are_found(tmp_path: Path) -> None:
     )
     cells = pair(tmp_path, [one, two], [two, one])
     assert invalid_reasons(*cells, across_devices=False) == (
-        "another GPU in block 1: GPU-1 against GPU-2 (--across-devices compares them)",
+        "another GPU of the same model in block 1: GPU-1 against GPU-2 "
+        "(--across-devices compares them)",
         "so in 2 blocks",
     )
 
@@ -353,7 +354,7 @@ def test_two_gpus_of_one_node_or_two_parts_of_one_gpu_are_no_pair(
     named = f"{uuids[0]} against {uuids[1]}"
     cells = pair(tmp_path, [first, first, second], [first, second, first])
     assert invalid_reasons(*cells, across_devices=False) == (
-        f"another GPU in block 2: {named} (--across-devices compares them)",
+        f"another GPU of the same model in block 2: {named} (--across-devices compares them)",
         "so in 2 blocks",
     )
     for pod, mend in (("a", "a node with one GPU"), ("b", "one pod for both (without jobs=image)")):

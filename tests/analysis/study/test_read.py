@@ -355,11 +355,11 @@ def test_two_gpus_of_one_study_are_two_cells_and_not_comparable(tmp_path: Path) 
     question = only(read_sessions(paths))
     assert [cell.label for cell in question.cells] == ["GPU-1", "GPU-2"]
     assert question.contrasts[0].verdict.reasons == (
-        "another GPU: GPU-1 against GPU-2 (--across-devices compares them)",
+        "another GPU of the same model: GPU-1 against GPU-2 (--across-devices compares them)",
     )
     across = only(read_sessions(paths, across_devices=True))
     assert across.contrasts[0].verdict.kind is Kind.DESCRIBED
-    assert across.notes == ("another GPU: GPU-1 against GPU-2",)
+    assert across.notes == ("another GPU of the same model: GPU-1 against GPU-2",)
 
 
 def test_a_file_given_twice_counts_once(tmp_path: Path) -> None:

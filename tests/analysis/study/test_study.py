@@ -573,7 +573,7 @@ def test_a_block_on_two_gpus_of_one_node_is_invalid_and_never_a_pair(tmp_path: P
     assert alone.verdict.kind is Kind.SLOWER and alone.verdict.paired
     recorded(tmp_path / "two", [PAIR], EFFECTS, options={**pods, 6: moved})
     found = contrast(read_study(tmp_path / "two"))
-    said = "another GPU in block 2: GPU-1 against GPU-2"
+    said = "another GPU of the same model in block 2: GPU-1 against GPU-2"
     assert found.verdict.kind is Kind.INVALID and found.verdict.reasons == (
         f"{said} (--across-devices compares them)",
     )

@@ -88,7 +88,7 @@ def device_differences(baseline: Cell, other: Cell) -> list[str]:
     if any(used_gpus(session) for session in [*one, *two]):
         models = against("accelerators", one, two, gpu_models)
         within = models or _within_blocks(baseline, other)
-        return within or against("GPU", one, two, _named_gpus, another=True)
+        return within or against("GPU of the same model", one, two, _named_gpus, another=True)
     # A pod has a host name of its own, a job on a node that of the node.
     hosts = against("host", one, two, _host, another=True)
     return against("processor", one, two, _processor, another=True) or (
@@ -104,7 +104,7 @@ def _within_blocks(baseline: Cell, other: Cell) -> list[str]:
         one, two = None if run.block is None else first.get(run.block), run.session
         if one is not None and differ([one], [two], _gpus):
             gpus = f"{_named_gpus(one)} against {_named_gpus(two)}"
-            found.append(f"another GPU in block {run.block}: {gpus}")
+            found.append(f"another GPU of the same model in block {run.block}: {gpus}")
             hint = _same_gpu(one, two)
     many = f"so in {len(found)} blocks" if len(found) > 1 else ""
     return [text for text in (*found[:1], many, hint) if text]
