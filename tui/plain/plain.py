@@ -6,6 +6,9 @@ Nothing is drawn and no key is read, so that it works with pipes and screen read
 from __future__ import annotations
 
 import math
+import shutil
+import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -53,11 +56,17 @@ def status_line(snapshot: Snapshot) -> str:
         parts.append(f"{ranks} ({found})" if found else ranks)
     parts += _work(snapshot)
     gpus = [gpu for gpu in snapshot.gpus if gpu.row.used]
-    if any(gpu.row.used is None for gpu in snapshot.gpus):  # any of them may be the run's
+    unknown = any(gpu.row.used is None for gpu in snapshot.gpus)
+    if unknown and snapshot.status.live:  # any of them may be the run's
         gpus = list(snapshot.gpus)
     shown = [f"GPU {gpu.number} " for gpu in gpus if gpu.row.id == snapshot.selected]
     whose = shown[0] if shown and len(gpus) > 1 else ""
-    known = [(gauge, text) for gauge in snapshot.gauges[1:] if (text := _gauge(gauge, whose))]
+    known = [
+        (gauge, text)
+        for gauge in snapshot.gauges[1:]
+        if (gauge.reading.method is Method.COUNTED or gpus or not unknown)
+        and (text := _gauge(gauge, whose))
+    ]
     gauges = [text for _, text in known]
     steps = snapshot.work is not None and snapshot.work.reports
     own, cpus = (
@@ -67,7 +76,8 @@ def status_line(snapshot: Snapshot) -> str:
     first = [] if steps else own  # without steps else nothing is of the run
     figures = [*([", ".join(gauges)] if gauges else []), *devices_words([*first, *gpus, *cpus])]
     if unused := len(snapshot.gpus) - len(gpus):
-        figures.append(f"{counted(unused, 'GPU')} not of the run")
+        whether = "not known to be the run's" if unknown else "not of the run"
+        figures.append(f"{counted(unused, 'GPU')} {whether}")
     if snapshot.means and figures:
         of = known[0][0].period if known else snapshot.means
         if of != snapshot.means and len(figures) > 1:  # too few steps for a sample
@@ -187,7 +197,15 @@ Say = Callable[[str], None]
 
 
 def print_line(text: str) -> None:
-    """Write a line to standard output and flush it."""
+    """Write a line to standard output and flush it; on a terminal several, broken at spaces."""
+    if sys.stdout.isatty():
+        text = textwrap.fill(
+            text,
+            shutil.get_terminal_size((80, 24)).columns,
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
     print(text, flush=True)
 
 

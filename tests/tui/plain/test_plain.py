@@ -25,6 +25,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.snapshot import Alert
 from gpuwatch.tui.plain import plain
 from gpuwatch.tui.plain.plain import warning_lines
+from tests.conftest import Cli
 from tests.terminal import Pty, surroundings
 
 from ..conftest import ROOT
@@ -159,6 +160,34 @@ def test_of_several_gpus_it_says_whose_a_figure_is_and_of_unused_ones_how_many(
         file.execute("UPDATE device SET used = 0 WHERE kind = 'gpu'")
     *_, line = [each for each in replayed(path, 30) if "running" in each]
     assert line.endswith("; 3 GPUs not of the run") and "GPU 0" not in line
+
+
+def test_at_the_end_no_figure_is_of_gpus_that_are_not_known_to_be_the_runs(session: Make) -> None:
+    path = session(meta=finished(), alive=False, bandwidth_measured=True, gpus_unknown=True)
+    *_, before, line, _ = replayed(path, 30)
+    assert "; GPU 0 " in before and "memory bandwidth" in before, "it may be the run's"
+    assert line.endswith("; 1 GPU not known to be the run's")
+    assert "GPU 0" not in line and "bandwidth" not in line and "FLOP/s (counted)" in line
+
+
+def test_on_a_terminal_lines_are_broken_at_spaces(session: Make) -> None:
+    path = session(meta=finished(), alive=False)
+    told = [" ".join(line.split()) for line in replayed(path, 30)]
+    terminal = Pty([*GPUWATCH, "replay", "--plain", "--interval", "30", str(path)], (60, 24))
+    try:
+        assert terminal.end() == 0
+        lines = terminal.text().splitlines()
+    finally:
+        terminal.close()
+    assert max(map(len, lines)) <= 60
+    assert " ".join(" ".join(lines).split()) == " ".join(told)
+
+
+def test_the_last_lines_of_a_program_that_failed_are_told(cli: Cli) -> None:
+    program = "import sys; [print(n, file=sys.stderr) for n in range(30)]; sys.exit(3)"
+    done = cli("run", "--plain", "--hook", "off", sys.executable, "-c", program, code=1)
+    told = [line.strip() for line in done.stderr.splitlines() if line.startswith("  ")]
+    assert told == [str(n) for n in range(20, 30)]
 
 
 def test_no_mark_stands_for_a_word_and_no_unknown_number_is_told(session: Make) -> None:

@@ -9,6 +9,7 @@ from gpuwatch.analysis.samples.channels import FULL
 from gpuwatch.analysis.summary.notes import COSTLY, HOOK
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
+from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.metrics import Method, label
 from gpuwatch.core.models import mapping, number
 
@@ -49,8 +50,8 @@ def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
 def partly_sampled(
     sessions: Sequence[Summary], shown: Collection[str] | None = None
 ) -> tuple[str, ...]:
-    """Notes on metrics whose samples do not cover all of the window, each with its own share and
-    number of runs. ``shown``: only on these.
+    """A note on metrics whose samples do not cover all of the window, with the span of their
+    shares; one for each number of runs. ``shown``: only on these.
 
     The ends of a whole run are covered by no sample of any metric, which needs no note, nor does a
     run that is shorter than the time between two samples.
@@ -65,13 +66,14 @@ def partly_sampled(
         for name, share in covered.items():
             if share < FULL * whole and (shown is None or name in shown):
                 lacking.setdefault(name, []).append((share or _ONCE, session.window.kind))
-    told: dict[str, list[str]] = {}  # by what is told of them
-    for name, runs in lacking.items():
-        shares, kinds = zip(*runs, strict=True)
-        part, of = _part(units.span(min(shares), max(shares), "1")), _of_runs(len(shares), sessions)
+    notes = []
+    for many, names in grouped((len(runs), name) for name, runs in lacking.items()).items():
+        shares, kinds = zip(*(run for name in names for run in lacking[name]), strict=True)
+        part, of = _part(units.span(min(shares), max(shares), "1")), _of_runs(many, sessions)
         kind = kinds[0] if len(set(kinds)) == 1 else "window"
-        told.setdefault(f"samples cover {part} of the {kind}{of}", []).append(label(name))
-    return tuple(f"{_named(names)}: {text}" for text, names in told.items())
+        named = _named([label(name) for name in names])
+        notes.append(f"{named}: samples cover {part} of the {kind}{of}")
+    return tuple(notes)
 
 
 def _named(names: Sequence[str]) -> str:

@@ -42,7 +42,7 @@ from gpuwatch.session.study.study_folder import sessions_in
 if TYPE_CHECKING:
     from gpuwatch.places.placements import Placed
 
-_LAST_WORDS = 8
+_LAST_WORDS = 10
 _LONG_SECONDS = 30.0
 """A terminal is told of the end of what took longer."""
 _ECHO_SECONDS = 10.0
@@ -128,8 +128,9 @@ def start(request: Request, arguments: argparse.Namespace, *, echo: bool = False
             path = terminal.sessions[0]
             say(f"not all of its output was passed on: {to_paste('log', short_name(path))}")
     if code is not ExitCode.DONE:
-        failed = filter(_failed, terminal.sessions)
-        _last_words(failed, told=terminal.echo is not None, named=alone and not arguments.quiet)
+        last_words(
+            terminal.sessions, told=terminal.echo is not None, named=alone and not arguments.quiet
+        )
     refused = alone and code in (ExitCode.USAGE, ExitCode.NOT_AVAILABLE)
     if not arguments.quiet and not refused and terminal.study is not None:
         print_summary(terminal.study, terminal.summary)
@@ -217,13 +218,13 @@ def _failed(path: Path) -> bool:
     return not good and started and exit_code_of(mapping(meta.get("error"))) is ExitCode.RUN_FAILED
 
 
-def _last_words(failed: Iterable[Path], *, told: bool, named: bool) -> None:
-    """Print the last lines that runs wrote to stderr, if they are not ``told``, and where the rest
-    is, if it is not ``named`` later; what several ended with only once."""
+def last_words(sessions: Iterable[Path], *, told: bool, named: bool) -> None:
+    """Print the last lines that runs that failed wrote to stderr, if they are not ``told``, and
+    where the rest is, if it is not ``named`` later; what several ended with only once."""
     from gpuwatch.cli.commands.log import read
 
     seen: list[deque[str]] = []
-    for path in failed:
+    for path in filter(_failed, sessions):
         lines = deque(read(path, "stderr"), maxlen=_LAST_WORDS)
         if lines in seen:
             continue

@@ -96,5 +96,8 @@ def _ended(study: Path, shown: int) -> int:
     study goes on."""
     if shown != ExitCode.DONE or recorder_alive(study):
         return shown
+    code, sessions = exit_code(study), sessions_in(study)
+    if code != ExitCode.DONE:
+        record.last_words(sessions, told=False, named=len(sessions) == 1)
     record.print_summary(study)
-    return exit_code(study)
+    return code
