@@ -105,13 +105,16 @@ def warning_lines(alerts: Sequence[Alert], before: Sequence[Alert]) -> list[str]
 
 def end_lines(snapshot: Snapshot, *, printed: bool = True) -> list[str]:
     """How a run ended, with its error and a hint; not ``printed``: without words of the program."""
-    over = "the recording" if snapshot.status.state is State.LOST else "the run"
+    of_recording = snapshot.machine_only or snapshot.status.state is State.LOST
+    over = "the recording" if of_recording else "the run"
     ended, trouble = clean(snapshot.status.text), snapshot.trouble
     own = "" if trouble is None or printed else trouble.passed_on
     cause = ended if trouble is None else clean(own or trouble.text)
     if snapshot.status.state in FAILED:
         ended = cause
     lines = [f"{over} is over after {clock_time(snapshot.seconds)}: {ended}"]
+    if snapshot.machine_only and snapshot.status.state is State.FINISHED:
+        lines = [f"{ended} for {clock_time(snapshot.seconds)}"]
     lines += [f"error: {cause}"] if cause != ended else []
     if trouble is not None and trouble.hint and clean(trouble.hint) != ended:
         lines.append(f"Fix: {clean(trouble.hint)}")

@@ -69,6 +69,19 @@ def test_a_command_gets_a_failure_without_the_words_of_the_program(
     assert "exit code 3" in told["text"] and "abc123" not in json.dumps(told)
 
 
+def test_a_recorded_machine_is_told_by_its_name_with_its_figures(
+    cli: Cli, tmp_path: Path, webhook: tuple[str, list[dict[str, Any]]]
+) -> None:
+    url, got = webhook
+    words = ["--record", "--quiet", "--out", tmp_path / "out", "--duration", "1s", "--interval"]
+    cli(*words, "0.1", "--gpus", "none", "--name", "night", "--notify", url)
+    until(lambda: bool(got))
+    (told,) = got
+    host = told["host"]
+    assert told["text"].startswith(f"{host}: night: recorded the machine for 0:01; CPU utilization")
+    assert [each["name"] for each in told["figures"]] == ["CPU utilization"]
+
+
 def test_a_failure_has_the_class_of_the_exception_that_ended_it(
     cli: Cli, tmp_path: Path, webhook: tuple[str, list[dict[str, Any]]]
 ) -> None:

@@ -92,6 +92,8 @@ def test_a_run_costs_its_hours_by_a_flag_or_by_its_device(cli: Cli) -> None:
     per_million = "3.13 EUR per million samples"
     assert "cost: " in told and "EUR an hour" in told
     assert f"; its timed steps alone: {per_million}" in told
+    whole = " ".join(cli.read("show", "--all", run, "--price", PER_HOUR).stdout.split())
+    assert whole.count(told.partition("cost: ")[2].partition(per_million)[0]) == 1
     cli.variables["GPUWATCH_PRICES"] = f"nothing=1, {cpu[:4]}=99, {cpu}={PER_HOUR}"
     assert per_million in " ".join(cli.read("show", run).stdout.split())
     assert per_million in " ".join(cli.read("compare", study).stdout.split())

@@ -81,6 +81,7 @@ def _answer(study: Path, end: News) -> dict[str, JSON]:
     from gpuwatch.analysis.study.read import read_study
     from gpuwatch.report.document.answer import UNAVAILABLE, top
     from gpuwatch.report.document.blocks import Sentence
+    from gpuwatch.report.document.sessions import machine_figures
 
     result = read_study(study)
     told = top(result)
@@ -92,10 +93,17 @@ def _answer(study: Path, end: News) -> dict[str, JSON]:
         for each in told.figures
         if each.value != UNAVAILABLE
     ]
+    over, title = end.text, told.title
+    if len(result.sessions) == 1:
+        (run,) = result.sessions
+        title = run.given.name or title
+        if run.workload.get("kind") == "machine":
+            figures = machine_figures(run)
+    else:
+        over = _of_study(result.sessions)
     first = [f"{each['name']} {each['value']}" for each in figures[:2]]
-    over = _of_study(result.sessions) if len(result.sessions) > 1 else end.text
     text = "; ".join([over, *(str(each).rstrip(".") for each in verdicts), *first])
-    text = f"{socket.gethostname()}: {told.title}: {text}"
+    text = ": ".join(dict.fromkeys((socket.gethostname(), title, text)))
     return {"text": text, "verdicts": verdicts, "figures": list(figures)}
 
 

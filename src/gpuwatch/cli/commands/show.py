@@ -65,7 +65,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         sys.stdout.write(f"{first}\n{printed}all figures: {to_paste('show --all', again)}\n")
         return 0
     compared = compare([summary])
-    notices = [each for each in (summary.notice, read.steady.note) if each]
+    costs = f"cost: {cost}" if cost else ""
+    notices = [each for each in (costs, summary.notice, read.steady.note) if each]
     told = document(compared, summary.label, notices)
     if arguments.format == "md":
         sys.stdout.write(markdown.written(told))

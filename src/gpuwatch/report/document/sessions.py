@@ -40,6 +40,7 @@ from gpuwatch.analysis.summary.summary import DeviceSummary, SlowStep, Summary
 from gpuwatch.analysis.summary.training import NAMES, lost
 from gpuwatch.core import units
 from gpuwatch.core.metrics import CATALOGUE, Kind
+from gpuwatch.core.metrics import label as metric_label
 from gpuwatch.core.models import mapping, number
 from gpuwatch.core.text import clean, shell
 from gpuwatch.report.document import efficiency, reasons
@@ -274,6 +275,20 @@ def _each_gpu(compared: Comparison) -> list[Table]:
     known = [each for each in columns[1:] if {*each[1:]} != {units.UNKNOWN}]
     head, *rows = zip(columns[0], *known, strict=True)
     return [Table(head, tuple(rows))] if head[1:] else []
+
+
+def machine_figures(session: Summary) -> list[dict[str, str]]:
+    """The means of a recorded machine, by name and value: those of its GPUs, then the others."""
+    compared = compare([session])
+    gpus = [
+        (f"{row[0]} {word}", value)
+        for table in _each_gpu(compared)
+        for row in table.rows
+        for word, value in zip(table.head[1:], row[1:], strict=True)
+    ]
+    values = [(row.name, units.quantity(row.values[0], row.unit)) for row in main_rows(compared)]
+    told = (*gpus, *((metric_label(name), value) for name, value in values))
+    return [{"name": name, "value": value, "how": "measured"} for name, value in told]
 
 
 def _of_gpu(gpu: DeviceSummary, name: str) -> str:
