@@ -61,7 +61,7 @@ def as_text(shown: Table, limit: int | None, width: int) -> str:
         kept = [at for at, name in enumerate(head) if not name.startswith(_SPREAD)]
         head, rows = [head[at] for at in kept], [[row[at] for at in kept] for row in rows]
     most = max(_SHORTEST_NAME, width - numbers())
-    names = short_names([clean(str(row[-1])) for row in shown.rows[:limit]], most)
+    names = short_names([clean(str(row[-1] or units.UNKNOWN)) for row in shown.rows[:limit]], most)
     rows = [[*row[:-1], name] for row, name in zip(rows, names, strict=True)]
     lines = [clean(title(shown)), table(head, rows, left=0, last_left=True)]
     if hidden := len(shown.rows) - len(rows):

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from gpuwatch.analysis.hardware.ceilings import MEASURED as CALIBRATED
 from gpuwatch.analysis.hardware.ceilings import NEVER_MEASURED, SHEET, Ceiling, Missing, is_over
-from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, OWN, Point, Rates
+from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, OUTSIDE, Point, Rates
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 
@@ -137,8 +137,7 @@ def verdict_of(
                 held_off = f"other programs may have held its cores {_of_time(rates.held or 0.0)}"
                 which = f"{held_off}; {which}"
                 if (rates.outside or 0.0) >= NEAR:  # what is known comes first
-                    where = f"{', '.join(OWN[:-1])} and {OWN[-1]}"
-                    which = f"{units.percent(rates.outside)} of a step is outside {where}; {which}"
+                    which = f"{units.percent(rates.outside)} of a step is {OUTSIDE}; {which}"
         if causes:
             return _by_host(rates, NEAR, f"{causes}; {which}{known}", hint)
         limited = _by_power(rates, f"{which}{known.replace(held, '')}", hint)

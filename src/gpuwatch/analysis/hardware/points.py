@@ -24,6 +24,7 @@ _AT_MOST = "executed FLOP at most, by the activity of the pipes, and measured by
 
 
 OWN = ("forward", "backward", "optimizer")
+OUTSIDE = "outside forward, backward and optimizer"
 
 
 @dataclass(frozen=True)

@@ -93,14 +93,12 @@ def _answer(study: Path, end: News) -> dict[str, JSON]:
         for each in told.figures
         if each.value != UNAVAILABLE
     ]
-    over, title = end.text, told.title
-    if len(result.sessions) == 1:
-        (run,) = result.sessions
-        title = run.given.name or title
-        if run.workload.get("kind") == "machine":
-            figures = machine_figures(run)
-    else:
-        over = _of_study(result.sessions)
+    runs, title = result.sessions, told.title
+    over = _of_study(runs) if len(runs) > 1 else end.text
+    if len(runs) == 1:
+        title = runs[0].given.name or title
+        if runs[0].workload.get("kind") == "machine":
+            figures = machine_figures(runs[0])
     first = [f"{each['name']} {each['value']}" for each in figures[:2]]
     text = "; ".join([over, *(str(each).rstrip(".") for each in verdicts), *first])
     text = ": ".join(dict.fromkeys((socket.gethostname(), title, text)))

@@ -280,15 +280,16 @@ def _each_gpu(compared: Comparison) -> list[Table]:
 def machine_figures(session: Summary) -> list[dict[str, str]]:
     """The means of a recorded machine, by name and value: those of its GPUs, then the others."""
     compared = compare([session])
-    gpus = [
-        (f"{row[0]} {word}", value)
+    told = [
+        (f"{gpu} {word}", value)
         for table in _each_gpu(compared)
-        for row in table.rows
-        for word, value in zip(table.head[1:], row[1:], strict=True)
+        for gpu, *values in table.rows
+        for word, value in zip(table.head[1:], values, strict=True)
     ]
-    values = [(row.name, units.quantity(row.values[0], row.unit)) for row in main_rows(compared)]
-    told = (*gpus, *((metric_label(name), value) for name, value in values))
-    return [{"name": name, "value": value, "how": "measured"} for name, value in told]
+    rows = main_rows(compared)
+    told += [(metric_label(row.name), units.quantity(row.values[0], row.unit)) for row in rows]
+    known = [each for each in told if each[1] != units.UNKNOWN]
+    return [{"name": name, "value": value, "how": "measured"} for name, value in known]
 
 
 def _of_gpu(gpu: DeviceSummary, name: str) -> str:
