@@ -387,6 +387,19 @@ def test_what_a_killed_program_printed_last_gives_no_advice(run: Run) -> None:
         assert not any("after the last step" in text for _, text in events(reader))
 
 
+def test_a_bar_without_an_end_tells_its_loss_with_its_step(run: Run) -> None:
+    run.begin("a")
+    run.steps("a", 1, 1.0)
+    run.look(1 + HELD_NS / SECOND)
+    for step in (2, 3):
+        run.printed(f"\r 2%|  | {step}/100 [00:02<01:38, 1.0it/s, loss=0.{step}]  ", step)
+        run.steps("a", step, 1.0)
+        run.look(step)
+    with run.end(9, killed=True) as reader:
+        assert [row.loss for row in reader.steps()] == [None, (0.2,), (0.3,)]
+        assert len(reader.log()) == 2
+
+
 def test_lines_without_a_number_tell_scores_beside_the_hook_alone(run: Run) -> None:
     printed = "{{'loss': {}, 'grad_norm': 1.5, 'learning_rate': 5e-05, 'epoch': 0.1}}\n"
     run.printed(printed.format(9.0), 0.5)

@@ -166,6 +166,10 @@ class Intake:
                 rows.extend(told)
                 if logged:
                     log.append((t, output.stream, line))
+            _, start, bar = output.data.rstrip(b" ").rpartition(b"\r")
+            if start and bar.endswith(b"]") and self._scores is not None:
+                # A bar gets its end with the next one: of a killed program's last there is none.
+                rows += self._log_line(t, bar.decode(errors="replace"))
         return rows + self._log.take(log)
 
     def standing(self, t: int) -> list[Row]:
