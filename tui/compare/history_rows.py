@@ -244,12 +244,21 @@ def _title(
         row.add(f"  mean of {devices}", "muted")
     row.add("  scale not from zero" if low > 0 else "", "warn")
     row.add("  peaks cut off" if cut_off else "", "warn")
-    along = "timed steps" if view.by_step else "time since the first timed step"
-    ends = ", while all runs go on" * any(each.known > 1 for each in placed)
+    untimed = [each.letter for each in placed if each.known and _untimed(each.series)]
+    some = 0 < len(untimed) < len(placed) and not view.by_step
+    along = f"time since {'launch' if untimed and not some else 'the first timed step'}"
+    along = "timed steps" if view.by_step else along
+    of = f", of {' and '.join(untimed)} since launch" * some
+    ends = of + ", while all runs go on" * any(each.known > 1 for each in placed)
     ends += ", ╌ warm-up" * warmup
     short = along.partition(" since")[0]
-    texts = (f"  by {along}{ends}", f"  by {short}{ends}", f"  by {short}")
+    texts = (f"  by {along}{ends}", f"  by {short}{ends}", f"  by {short}{of}")
     return row.add(longest_fitting(texts, row.left) or texts[-1], "muted")
+
+
+def _untimed(series: Series) -> bool:
+    """Whether it has no timed step, so that its mean and its time begin with the launch."""
+    return bool(series.runs) and not any(run.timed for run in series.runs)
 
 
 def _picture(
@@ -289,15 +298,15 @@ def _picture(
 
 
 def _legend(placed: _Placed, view: View, label: int, width: int) -> Line:
-    """Letter, name and mean over the timed steps with its range over the runs, or why there is
-    none."""
+    """Letter, name and mean with its range over the runs, or why there is none."""
     series = placed.series
     row = Line(width).add(f" {placed.letter} ", placed.role)
     row.add(pad(clean(series.label), label), "strong").add("  ")
     means = [value for value in placed.timed if value is not None]
     if means:
         row.add(f"{quantity(middle(means), view.metric.unit)}  ", "strong")
-        row.add("last" if view.metric.key == LOSS else "mean of timed steps", "muted")
+        of = "the whole run" if _untimed(series) else "timed steps"
+        row.add("last" if view.metric.key == LOSS else f"mean of {of}", "muted")
         if series.count > 1:
             row.add(f", the middle of {counted(placed.known, 'run')}", "muted")
             if len(means) > 1:
@@ -311,7 +320,7 @@ def _legend(placed: _Placed, view: View, label: int, width: int) -> Line:
     why = next((reason for reason in reasons if reason), "not recorded")
     if placed.known:
         why = "no value after the first timed step"
-    elif view.by_step and not any(run.timed for run in series.runs):
+    elif view.by_step and _untimed(series):
         why = "no timed step to align by"
     return row.add(f"{UNKNOWN} {clean(why)}", "muted")
 

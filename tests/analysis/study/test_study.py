@@ -14,7 +14,7 @@ import pytest
 from gpuwatch.analysis.comparison.wording import signed, throughput
 from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
 from gpuwatch.analysis.study.not_run import blocks_done, not_run
-from gpuwatch.analysis.study.notes import run_names
+from gpuwatch.analysis.study.notes import doubts, run_names
 from gpuwatch.analysis.study.read import Read, read, read_study
 from gpuwatch.core.models import Environment, Problem, Workload
 from gpuwatch.core.processes import identify
@@ -699,7 +699,10 @@ def test_without_any_steps_whole_runs_are_compared_and_that_is_said(tmp_path: Pa
 def test_steps_and_whole_runs_are_never_mixed(tmp_path: Path) -> None:
     options = {index: {"steps": (), "real": 10.0} for index in range(2, 17, 2)}
     recorded(tmp_path, [PAIR], EFFECTS, options=options)
-    question = only(read_study(tmp_path))
+    result = read_study(tmp_path)
+    question = only(result)
+    (note,) = [each for each in doubts(result) if "no steps, so utilization" in each]
+    assert "docker=image) (8 runs): no steps" in note and "of the whole run" in note
     assert question.metric == "step time"
     assert question.cells[1].mean is None
     assert question.contrasts[0].verdict.kind is Kind.CANT_TELL

@@ -66,6 +66,14 @@ def test_a_constant_half_is_drawn_at_half_the_height_of_a_scale_from_zero() -> N
     assert labels == ["100 %", "50 %", "0 %"] and 2 * height == 1 + last
 
 
+def test_a_run_without_steps_is_of_the_whole_run_and_since_its_launch() -> None:
+    whole = Series("script", (replace(run([0.25] * 60), timed=False),), 1)
+    text = rows(Series("bare", (run([0.75] * 60),), 1), whole, size=(120, 22))
+    assert "by time since the first timed step, of b since launch" in text[0]
+    assert text[-2].endswith("mean of timed steps") and text[-1].endswith("mean of the whole run")
+    assert "by time since launch" in rows(whole)[0]
+
+
 def test_every_line_has_its_letter_on_it_at_its_end_and_in_the_legend() -> None:
     text = rows(
         Series("bare", (run([0.25] * 60),), 1),

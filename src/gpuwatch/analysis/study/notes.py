@@ -10,6 +10,7 @@ from gpuwatch.analysis.explain.explain import THROTTLING
 from gpuwatch.analysis.hardware.crosscheck import CLOCKS
 from gpuwatch.analysis.results import Contrast, Evidence, Question, StudyResult
 from gpuwatch.analysis.study.grouping import LONGEST, SET
+from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.load import load_notes
 from gpuwatch.analysis.summary.missing import with_counts
 from gpuwatch.analysis.summary.summary import Summary
@@ -22,6 +23,11 @@ ONE_RUN_EACH = "one run each: this describes the runs; it does not say which is 
 UNPAIRED = (
     "of several studies no runs are paired, not even those of one block: what drifts within a "
     "study makes its intervals wider; `{}` pairs them"
+)
+
+_WHOLE_RUN = (
+    "no steps, so utilization, bandwidth, power and clocks are of the whole run, start-up "
+    "included, and not to be compared with those of timed steps"
 )
 
 
@@ -98,6 +104,9 @@ def run_notes(result: StudyResult) -> list[str]:
         for session in told
         for note in session_notes(session)
     )
+    whole = [names[each.path] for each in told if sound(each) and not each.steps.count]
+    if whole and any(each.window.kind == "timed steps" for each in told):
+        seen[_WHOLE_RUN] = whole
     return [
         note if alone or len(of) == len(result.sessions) else f"{with_counts(Counter(of))}: {note}"
         for note, of in seen.items()
