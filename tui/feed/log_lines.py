@@ -76,10 +76,14 @@ class Count:
     rounds: int = 1
     took: int | None = None
     """From the beginning of the epoch before to that of this one."""
+    before: Count | None = None
+    """That of the epoch before."""
 
     def seconds_left(self, t: int) -> float | None:
-        """Until the total, at the mean rate so far; ``None``: unknown, reached or given up."""
-        if self.rises < 2 or self.done >= self.total or self.is_old(t):
+        """Until the total, at the mean rate so far, else that of the epoch before; ``None``:
+        unknown, given up, or reached by no epoch."""
+        reached = self.done >= self.total and not self.epoch
+        if self.rated.rises < 2 or reached or self.is_old(t):
             return None
         return max(0.0, (self.total - self.done) * self._pace - (t - self.t)) / NS
 
@@ -89,13 +93,19 @@ class Count:
         return (self.total * self._pace if self.took is None else self.took) / NS
 
     @property
+    def rated(self) -> Count:
+        """Whose rate counts: its own, or while that is unknown that of the epoch before."""
+        return self.before if self.rises < 2 and self.before else self
+
+    @property
     def _pace(self) -> float:
         """Nanoseconds of one, once it has risen."""
-        return (self.t - self.began) / (self.done - self.first)
+        return (self.rated.t - self.rated.began) / (self.rated.done - self.rated.first)
 
     def is_old(self, t: int) -> bool:
         """Whether a further one would have come by now."""
-        return t - self.t > max(5 * NS, 3 * (self.t - self.began) / max(1, self.rises))
+        of = self.rated
+        return t - self.t > max(5 * NS, 3 * (of.t - of.began) / max(1, of.rises))
 
     @property
     def between(self) -> float:
@@ -143,6 +153,7 @@ def count_up(counts: dict[int, Count], line: LogRow) -> None:
                 from_zero=from_zero,
                 rounds=rounds,
                 took=took,
+                before=known and replace(known.rated, before=None),
             )
             if len(counts) > _MOST_COUNTS:
                 del counts[next(iter(counts))]

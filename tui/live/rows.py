@@ -159,6 +159,10 @@ def bound_rows(text: str, width: int, most: int) -> list[Line]:
     return rows
 
 
+_LEAST_BAR = 5
+"""Columns."""
+
+
 def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
     """Step, total, bar, share and time left; without a total those of the count in its output."""
     row = Line(width).add(" ")
@@ -184,16 +188,19 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
         tail.add(f"  {work.silence}", "warn")
     elif left is not None and snapshot.goes_on:
         part = printed.epoch.partition(" ")[0] if printed is not None else ""
-        tail.add(f"  ETA of the {part} " if part else "  ETA ", "muted")
-        tail.add(clock_time(left), "strong")
+        eta, of, whole = clock_time(left), "", ""
         if printed is not None and printed.to_come:
             whole = clock_time(left + printed.to_come * printed.epoch_seconds)
-            about = "~" * (printed.took is None)  # none was whole yet
-            tail.add(f", of all {about}", "muted").add(whole, "strong")
+            of = f", of all {'~' * (printed.took is None)}"  # none was whole yet
+        room = row.left - tail.used - 1 - _LEAST_BAR - len(f"{eta}{of}{whole}")
+        words = longest_fitting([f"  ETA of the {part} "] * bool(part), room) or "  ETA "
+        tail.add(words, "muted").add(eta, "strong")
+        if len(words) <= room:
+            tail.add(of, "muted").add(whole, "strong")
     elif printed is not None and snapshot.status.live and printed.is_old(snapshot.t):
         tail.add(f"  {clock_time((snapshot.t - printed.t) / NS)} ago", "muted")
     tail.add(" ")
-    return row.bar(share, max(5, row.left - tail.used), "progress").join(tail)
+    return row.bar(share, max(_LEAST_BAR, row.left - tail.used), "progress").join(tail)
 
 
 def log_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> list[Line]:

@@ -15,6 +15,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, binary_parts, percent, quantity, scale_label, si, si_parts
 from gpuwatch.tui.feed.samples import Window, axis
 from gpuwatch.tui.feed.snapshot import Gauge
+from gpuwatch.tui.feed.steps import FIGURES_SOON
 from gpuwatch.tui.widgets.line import Line, area, wrap
 
 
@@ -149,7 +150,7 @@ def empty_rows(gauges: Sequence[Gauge], width: int) -> list[Line]:
     told = [(each.title, clean(each.reading.reason or "")) for each in gauges]
     if len(told) == 2 and told[1][1] and told[0][1].endswith(told[1][1]):  # the same, and more
         told = [(f"{told[0][0]}, {told[1][0]}", told[0][1])]
-    texts = [f"{title} unavailable: {why}" for title, why in told]
+    texts = [f"{title}{' unavailable' * (why != FIGURES_SOON)}: {why}" for title, why in told]
     whole = "; ".join(texts)
     rows = [whole] if cell_len(whole) <= width - 2 else texts
     lines = [line for text in rows for line in wrap(text, width - 2, 2)]

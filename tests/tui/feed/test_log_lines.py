@@ -163,9 +163,21 @@ def test_a_bar_of_an_epoch_is_no_progress_of_the_run(session: Callable[..., Path
     (row,) = rows_told(session("04", **told, log=bars(*done[:5]), seconds=15.0))
     assert "epoch 1/4 125/250" in row and "ETA of the epoch 0:12, of all ~1:42" in row
     (row,) = rows_told(session("02", **told, log=bars(*done[:10]), seconds=30.0))
-    assert "epoch 1/4 250/250" in row and "100 %" in row and "ETA" not in row
+    assert "epoch 1/4 250/250" in row and "100 % ETA of the epoch 0:00, of all ~1:30" in row
     (row,) = rows_told(session("03", **told, log=bars(*done[:11]), seconds=33.0))
-    assert "epoch 2/4 25/250" in row and "10 %" in row and "no steps yet" not in row
+    assert "epoch 2/4 25/250" in row and "no steps yet" not in row
+    assert "10 % ETA of the epoch 0:24, of all 1:24" in row  # at the pace of the one before
+
+
+def test_before_the_first_figures_what_is_left_of_all_fits_beside_an_epoch(
+    session: Callable[..., Path],
+) -> None:
+    log = bars(*((1, n) for n in range(25, 126, 25)))
+    waiting = {"launch": {"t": NS}, "waiting": {"for": "own lines", "t": NS}}
+    told = {"kind": "command", "steps": False, "log": log, "seconds": 15.0}
+    (row,) = rows_told(session(**told, meta=waiting))
+    assert row.startswith("step — figures soon epoch 1/4 125/250")
+    assert row.endswith("50 % ETA 0:12, of all ~1:42")
 
 
 def test_an_old_count_has_its_age_and_stays_after_the_end(session: Callable[..., Path]) -> None:

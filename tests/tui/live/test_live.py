@@ -16,12 +16,13 @@ from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.widgets.gauge_rows import empty_rows
 from gpuwatch.tui.widgets.page import PageScreen
 
 from ..conftest import Fake
 from ..harness import colours, live, running, screen_text, shows, until
 from ..sessions import NS, finished, plan
-from ..snapshots_of import numbers_text, page_text
+from ..snapshots_of import numbers_text, page_text, snapshot_of, texts
 
 Make = Callable[..., Path]
 
@@ -139,9 +140,12 @@ def test_how_steps_are_told_stands_on_the_page_of_numbers_beside_a_printed_count
 def test_before_the_first_figures_all_have_one_reason(session: Make) -> None:
     """In its first seconds the lines of a program are not read yet, as its count is."""
     waiting = {"launch": {"t": NS}, "waiting": {"for": "own lines", "t": NS}}
-    page = numbers_text(session(kind="command", steps=False, meta=waiting), 120)
+    path = session(kind="command", steps=False, meta=waiting)
+    page = numbers_text(path, 120)
     assert page.count("   figures soon\n") == 8, "FLOP/s, two MFU, bytes/s, four of the steps"
     assert "no steps" not in page
+    gauges = [each for each in snapshot_of(path, View(), 90.0).gauges if each.key == "flops"]
+    assert texts(empty_rows(gauges, 80)) == [" Model FLOP/s: figures soon"]
 
 
 def test_what_is_of_the_last_seconds_is_called_so(session: Make) -> None:
