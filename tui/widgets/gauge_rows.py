@@ -207,7 +207,7 @@ def _parts(gauge: Gauge, mean: str) -> str:
     if is_cache_reuse(gauge):
         return f"{parts[0]}, over: cache reuse"
     if bound:
-        return ", ".join(filter(None, (parts[0], mean, gauge.note)))
+        return ", ".join(filter(None, (parts[0], gauge.note, mean)))
     if gauge.reading.method is not Method.UNAVAILABLE:
         if gauge.note:
             parts.append(gauge.note)

@@ -149,14 +149,17 @@ def test_what_gpm_tells_of_the_parts_stands_in_one_row(session: Make) -> None:
 
 def test_without_a_count_the_pipes_give_a_bound_of_what_was_executed(session: Make) -> None:
     """61 % of the tensor pipes' cycles, 12 % and 3 % of FP32's and FP16's; an unknown type."""
-    path = session(count=False, known_card=True, pipes=True, meta={"run": {"device": "cuda"}})
+    told = {"count": False, "known_card": True, "pipes": True}
+    over = session("02", **told, meta={**finished(), "run": {"device": "cuda"}}, alive=False)
+    assert "bound, type unknown" in page_text(over), "the period, behind it, is cut"
+    path = session(**told, meta={"run": {"device": "cuda"}})
     for size in ((80, 24), (160, 50)):
         rows, left = page_text(path, size).splitlines(), value_width(size[0])
         lines = [row[:left].strip() for row in rows]
         at = lines.index("Executed FLOP/s")
         assert lines[at + 1] == "≤1.32 PFLOP/s", "no large digits"
-        told = " ".join(filter(None, lines[at + 2 : at + 4]))
-        assert told == "bound, type unknown: counted as the fastest"
+        method = " ".join(filter(None, lines[at + 2 : at + 4]))
+        assert method == "bound, type unknown: counted as the fastest"
     numbers = numbers_text(path)
     assert "pipes: of fp8, their fastest, as the run's type is not known" in numbers
     mfu = numbers.partition("   MFU ")[2].splitlines()

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.session.study.progress import recorder_alive
 from tests.conftest import Cli
 from tests.terminal import Pty
+from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("programs")
 
@@ -38,8 +40,9 @@ def test_terminals_attach_and_are_lost_and_the_run_goes_on(cli: Cli, tmp_path: P
         third.wait("Stop it")
         third.type("\x1b[C\r")
         third.wait("stopped")
+        until(lambda: not recorder_alive(session.parent))
         third.type("q")
-        assert third.end() == 0
+        assert third.end() == 0 and "all figures: gpuwatch show --all" in third.text()
     finally:
         cli("stop", session, code=None)
         for screen in screens:

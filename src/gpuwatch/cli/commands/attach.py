@@ -78,11 +78,15 @@ def _watch(arguments: argparse.Namespace, refresh: float) -> int:
     follow = session is None and arguments.on is None
     if not arguments.plain:
         terminal.require(to_paste("attach --plain", path))
+    goes_on = recorder_alive(path.parent)
     shown = screen_options.watch(arguments, path, refresh, follow=follow)
+    from gpuwatch.cli.commands import record
     from gpuwatch.cli.study_result import exit_code, exit_code_of_run
 
     if shown != ExitCode.DONE or recorder_alive(path.parent):
         return shown
+    if goes_on and not arguments.plain:
+        record.print_summary(path.parent)
     return exit_code(path.parent) if follow or placed else exit_code_of_run(path)
 
 
