@@ -229,7 +229,7 @@ class CompareScreen(CanvasScreen):
         self._say("")
 
     def action_whole(self) -> None:
-        self._whole, self._row = not self._whole, 0
+        self._whole = not self._whole  # both have the same sections first, so the row stays
         self.refresh_bindings()
         self._say("")
 

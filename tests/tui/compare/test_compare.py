@@ -88,6 +88,17 @@ async def test_only_what_differs_is_shown_the_largest_change_first_and_a_shows_a
         await shows(pilot, " a all ")
 
 
+async def test_a_stays_where_the_reader_is(session: Make) -> None:
+    async with running(lambda: CompareScreen(many(session, 2)), (80, 24)) as (app, pilot):
+        await shows(pilot, "what differs")
+        await pilot.press("pagedown")
+        await until(pilot, lambda: " 1 to " not in screen_text(app))
+        (first,) = re.findall(r" (\d+) to \d+ of ", screen_text(app))
+        await pilot.press("a")
+        await shows(pilot, " a less ")
+        await shows(pilot, f" {first} to ")
+
+
 async def test_it_scrolls_to_maxima_differences_and_notes(session: Make) -> None:
     async with running(lambda: whole(many(session, 2))) as (app, pilot):
         await shows(pilot, "step time, median")
