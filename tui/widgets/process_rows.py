@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from rich.cells import cell_len
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.text import clean
+from gpuwatch.core.text import clean, cut
 from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, percent
 from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated, shown_command
 from gpuwatch.tui.widgets.line import Line, pad
@@ -82,6 +83,7 @@ _SPACIOUS = 100
 _OF_GPUS = 20
 """Columns that others have where none is of a GPU."""
 _MOST_REASONS = 6
+_INTERPRETER = re.compile(r"^(?:python|pypy|ruby|perl|node|bash|sh)[\d.]* (?=[^-])")
 
 
 @dataclass(frozen=True)
@@ -208,9 +210,20 @@ def _row(
         role = "muted" if text == UNKNOWN else column.role
         row.add(_cell(text, column.width), role).add(" ")
     said = shown_command(process)
-    # Of a long one no more than may fit is measured.
     role = "text" if said and process.running else "muted"
-    return row.add(f" {branch}", "faint").add((said or UNKNOWN)[:width], role)
+    row.add(f" {branch}", "faint")
+    return row.add(_fitting(said or UNKNOWN, row.left), role)
+
+
+def _fitting(command: str, room: int) -> str:
+    """One that is too long without interpreter and folder, then without its middle: the program's
+    name and the last words tell jobs apart. Of code the beginning does."""
+    if len(command) <= room or " -c " in command[:room]:
+        return command[: room + 1]
+    program, blank, arguments = _INTERPRETER.sub("", command).partition(" ")
+    program = program.rpartition("/")[2] or program
+    behind = room - len(program) - len(" …")
+    return cut(f"{program}{blank}{arguments}", room, behind=max(0, behind))
 
 
 def _cell(text: str, width: int) -> str:

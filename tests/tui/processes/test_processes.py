@@ -147,6 +147,17 @@ def test_a_number_of_another_pid_namespace_is_not_joined_with_a_process_of_this_
     assert [(each.owned, bool(each.gpus)) for each in found] == [(None, True), (True, False)]
 
 
+def test_of_a_long_command_the_program_and_its_last_words_are_shown() -> None:
+    commands = {
+        "/opt/bin/python3 /home/a/train.py --config b.yaml --seed 1": "train.py …b.yaml --seed 1",
+        "/home/a/bin/simulate --input data.bin --steps 3": "simulate …a.bin --steps 3",
+        "sh -c 'sleep 100; python train.py'": "sh -c 'sleep 100; python…",
+    }
+    found = zip(now(Processes(tuple(map(row, range(3))), ())), commands, strict=True)
+    shown = text_of(tuple(replace(each, command=command) for each, command in found), 60)
+    assert all(map(str.endswith, shown[1:], commands.values())), shown
+
+
 def test_what_ended_is_shown_only_of_a_session_that_is_over() -> None:
     rows = Processes((row(1, running=False),), (gpu(1, running=False),))
     assert now(rows) == ()
