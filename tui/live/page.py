@@ -32,7 +32,13 @@ from gpuwatch.tui.widgets.device_rows import (
     more_values,
     power_text,
 )
-from gpuwatch.tui.widgets.gauge_rows import axis_row, empty_rows, gauge_rows, is_empty
+from gpuwatch.tui.widgets.gauge_rows import (
+    axis_row,
+    empty_rows,
+    gauge_rows,
+    is_empty,
+    time_row,
+)
 from gpuwatch.tui.widgets.head_rows import banner_rows, notable, position_row, slider, title_row
 from gpuwatch.tui.widgets.line import Line, area, filled, fit, rule
 from gpuwatch.tui.widgets.process_rows import process_rows
@@ -191,10 +197,12 @@ def _frame(
     if _marks_used(snapshot):
         used = sum(bool(gpu.row.used) for gpu in snapshot.gpus)
         head.add(f", the run uses {used or 'none'}", "text")
-    head.end(zoom_text(snapshot, head.left), "muted")
+    zoom = zoom_text(snapshot, head.left - len("utilization, "))
+    head.end(f"utilization, {zoom}" if zoom else "utilization ", "muted")
     bottom = event_rows(snapshot, options, width, 1)
     if snapshot.work is not None and (snapshot.work.reports or snapshot.phase or snapshot.printed):
-        bottom = [progress_row(snapshot, snapshot.work, width), *bottom]
+        said = [progress_row(snapshot, snapshot.work, width)]
+        bottom = [*(workload_rows(snapshot, width, 1) if height >= TALL else said), *bottom]
     return [*top, head], bottom, bar
 
 
@@ -207,11 +215,20 @@ def _all_gpus(snapshot: Snapshot, options: Options, width: int, height: int) -> 
     room, first = _room(top, bottom, height), len(top)
     panels, selected = snapshot.panels, snapshot.selected
     rows = panel_rows(panels, selected, width, room, mark_used=_marks_used(snapshot))
-    gpus = tuple(
-        (columns, range(first + rows.start, first + rows.stop), id_)
-        for columns, rows, id_ in panel_areas(panels, selected, width, room)
-    )
-    lines = [*filled([*top, *rows], width, first + room), *bottom]
+    areas = panel_areas(panels, selected, width, room)
+    if areas and len(areas[0][1]) >= _HISTORY_HEIGHT - 1:
+        rows[-1] = axis = Line(width)
+        for columns, below, _ in areas:
+            if below.stop == len(rows):
+                axis.to(columns.start).join(time_row(snapshot.window, _LABEL - 1, len(columns)))
+    gpus = tuple((xs, range(first + ys.start, first + ys.stop), id_) for xs, ys, id_ in areas)
+    lines = [*top, *rows]
+    if not snapshot.machine_only:
+        most = height - len(lines) - len(event_rows(snapshot, options, width, 1))
+        said = workload_rows(snapshot, width, min(2, max(0, most - 3)))
+        lines += said[len(said) > most :][:most]
+        bottom = log_rows(snapshot, options, width, height - len(lines))
+    lines = [*filled(lines, width, height - len(bottom)), *bottom]
     return Page(filled(lines, width, height), gpus, bar=bar)
 
 

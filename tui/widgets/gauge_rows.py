@@ -159,7 +159,12 @@ def empty_rows(gauges: Sequence[Gauge], width: int) -> list[Line]:
 
 @lru_cache(maxsize=16)
 def axis_row(view: Window, width: int, marks: frozenset[int] = frozenset()) -> Line:
-    """The time axis below the histories, labelled with session time.
+    """The :func:`time_row` below the histories of one GPU."""
+    return time_row(view, value_width(width) + LABEL - 1, width, marks)
+
+
+def time_row(view: Window, at: int, width: int, marks: frozenset[int] = frozenset()) -> Line:
+    """A time axis from column ``at`` on, labelled with session time.
 
     ``marks``: columns with an event; beside a label, which none covers, it is in the next free one.
     """
@@ -171,7 +176,7 @@ def axis_row(view: Window, width: int, marks: frozenset[int] = frozenset()) -> L
             free -= {*range(label.start(), label.end() + 2)}
     for mark in marks:
         drawn[min(free, key=lambda column: abs(column - mark), default=mark)] = EVENT
-    row = Line(width).to(value_width(width) + LABEL - 1).add("└", "faint")
+    row = Line(width).to(at).add("└", "faint")
     for character in drawn:
         role = "faint" if character in "─┴" else "warn" if character == EVENT else "muted"
         row.add(character, role)

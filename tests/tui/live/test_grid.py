@@ -124,6 +124,21 @@ def test_a_list_of_gpus_that_does_not_fit_says_how_many_are_hidden(
             assert seen == gpus or gpus > 2 * (most - 1)
 
 
+async def test_all_gpus_have_a_title_one_time_axis_and_what_the_training_says(
+    session: Make,
+) -> None:
+    log = [("stdout", f"line {n}") for n in range(5)]
+    async with live(session(gpus=8, log=log), (120, 40)) as (app, pilot):
+        await pilot.press("g")
+        await shows(pilot, "▸GPU 0")
+        await shows(pilot, "utilization, history: 1 min")
+        rows = screen_text(app).splitlines()
+        (at,) = (at for at, row in enumerate(rows) if "└" in row)
+        assert rows[at].count("┴1m20s") == 2 and "workload" in rows[at + 1]
+        assert "step 16,8" in rows[at + 2] and "loss" in rows[at + 3]
+        assert rows[at + 5].endswith(" line 4") and len(rows) == at + 7, "no row is blank"
+
+
 def test_what_is_wrong_with_a_gpu_is_marked_in_its_panel(session: Make) -> None:
     snapshot = snapshot_of(session(gpus=8, throttled=True), GRID)
     assert [bool(panel.problem) for panel in snapshot.panels] == [True, True, *[False] * 6]
