@@ -32,13 +32,7 @@ from gpuwatch.tui.widgets.device_rows import (
     more_values,
     power_text,
 )
-from gpuwatch.tui.widgets.gauge_rows import (
-    axis_row,
-    empty_rows,
-    gauge_rows,
-    is_empty,
-    time_row,
-)
+from gpuwatch.tui.widgets.gauge_rows import axis_row, empty_rows, gauge_rows, is_empty, time_row
 from gpuwatch.tui.widgets.head_rows import banner_rows, notable, position_row, slider, title_row
 from gpuwatch.tui.widgets.line import Line, area, filled, fit, rule
 from gpuwatch.tui.widgets.process_rows import process_rows
