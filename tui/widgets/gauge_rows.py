@@ -248,15 +248,14 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
             line.add(text, "warn")
         return rows
     bound = gauge.reading.method is Method.BOUND
-    at = 1 if height < 6 or bound else 4  # the digits of a reading are large
+    large = _large(number)
+    fits = height >= 6 and cell_len(f"{large[-1]} {unit}".rstrip()) <= width
+    at = 4 if fits and not bound else 1  # the digits of a reading are large
     if at == 1:
         rows[1].add(value, "strong")
-    for row in range(3 if at == 4 else 0):
-        for before, character in zip(" " + number, number, strict=False):
-            gap = " " if before.isdigit() and character.isdigit() else ""
-            drawn = DIGITS.get(character, ("", "", character))[row]
-            rows[1 + row].add(gap + drawn, gauge.key)
-    if at == 4:
+    else:
+        for row, drawn in zip(rows[1:], large, strict=False):
+            row.add(drawn, gauge.key)
         rows[3].add(f" {unit}", "strong")
     shares, beside = share_texts(gauge), ""
     if gauge.named_ceiling is not None:
@@ -272,6 +271,16 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
     texts = wrap(beside or badge(gauge, width), width, len(rows) - at - 1 if bound else 1)
     for line, text in zip(rows[at + 1 :], texts, strict=False):
         line.add(text, role)
+    return rows
+
+
+def _large(number: str) -> list[str]:
+    """A number in three rows of large characters."""
+    rows = [""] * 3
+    for before, character in zip(" " + number, number, strict=False):
+        gap = " " if before.isdigit() and character.isdigit() else ""
+        drawn = DIGITS.get(character, ("", "", character))
+        rows = [row + gap + part for row, part in zip(rows, drawn, strict=True)]
     return rows
 
 

@@ -15,11 +15,12 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.samples import axis, column_means, window
 from gpuwatch.tui.feed.snapshot import Gauge, Reading, View
-from gpuwatch.tui.widgets.gauge_rows import LABEL, gauge_rows, scale_end
+from gpuwatch.tui.widgets.gauge_rows import LABEL, gauge_rows, scale_end, value_parts, value_width
 from gpuwatch.tui.widgets.line import area, bar, fit, pad, wrap
 from tests.session.samples import fill
 
 from ..sessions import START_UNIX_NS, Script, write
+from ..snapshots_of import texts
 
 
 def test_a_constant_half_draws_half_full() -> None:
@@ -46,6 +47,20 @@ def test_a_gauge_has_as_many_rows_as_it_is_given(value: float | None) -> None:
         for width in (60, 80, 120):
             for height in range(1, 70):
                 assert len(gauge_rows(replace(gauge, named_ceiling=named), height, width)) == height
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "large"),
+    [(0.5, "", True), (81.2, "W", True), (0.007576, "", False), (123.4e12, "FLOP/s", True)],
+)
+def test_a_number_is_large_only_where_all_of_it_fits(value: float, unit: str, large: bool) -> None:
+    reading = Reading(value, Method.MEASURED, None, "test")
+    gauge = Gauge("picked", "Loss", unit, reading, None, (value,) * 9, 1.0, False)
+    rows = [row[: value_width(80)] for row in texts(gauge_rows(gauge, 7, 80))]
+    number, prefixed = value_parts(gauge)
+    assert any("━" in row or "┃" in row for row in rows) == large
+    assert any(f"{number} {prefixed}".strip() in row for row in rows) != large
+    assert "…" not in "".join(rows)
 
 
 @pytest.mark.parametrize("fraction", [-1.0, 0.0, 0.33, 0.5, 1.0, 9.0, None])
