@@ -13,7 +13,7 @@ import pytest
 from gpuwatch.core.errors import NotAvailable, UsageError
 from gpuwatch.core.models import JSON
 from gpuwatch.places.base import Refused
-from gpuwatch.places.kubernetes import in_pod, manifest, options
+from gpuwatch.places.kubernetes import in_pod, manifest, nodes, options
 from gpuwatch.places.kubernetes.kubectl import Denied, Kubectl
 from gpuwatch.places.kubernetes.manifest import Sent, Turn
 from gpuwatch.places.kubernetes.pod_plan import node_of_block
@@ -63,6 +63,37 @@ def test_the_job_asks_for_what_was_asked_for() -> None:
     assert job["spec"]["template"]["spec"]["nodeSelector"] == {"a.b/c": "T4"}
     assert job["spec"]["suspend"] is True
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "q"
+
+
+NODE = {
+    "metadata": {"name": "n1", "labels": {"zone": "a"}},
+    "status": {"allocatable": {"nvidia.com/gpu": "2", "cpu": "1930m", "memory": "24632900Ki"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "lack"),
+    [
+        ("gpu=amd.com/gpu:1", "no amd.com/gpu"),
+        ("gpu=nvidia.com/gpu:5,cpu=64", "2 nvidia.com/gpu, not 5"),
+        ("cpu=2", "1930m cpu, not 2"),
+        ("memory=24Gi", "24632900Ki memory, not 24Gi"),
+        ("node=zone:b", "no label zone:b"),
+        ("gpu=nvidia.com/gpu:2,cpu=1.5,memory=25G,node=zone:a", ""),
+        ("image=x", ""),
+    ],
+)
+def test_doctor_tells_what_all_nodes_lack_by_what_they_say(asked: str, lack: str) -> None:
+    found = nodes.too_small([NODE], options.parse(parse(f"kubernetes,{asked}")))
+    assert [each.text for each in found] == ([f"no node takes it: n1 has {lack}"] if lack else [])
+
+
+def test_nothing_is_said_where_a_node_might_take_it() -> None:
+    large = options.parse(parse("kubernetes,cpu=64"))
+    other = {"metadata": {"name": "n2"}, "status": {"allocatable": {"cpu": "1e3"}}}
+    assert nodes.too_small([], large) == nodes.too_small([NODE, other], large) == []
+    (told,) = nodes.too_small([NODE] * 5, large)
+    assert told.text.count("n1 has 1930m cpu") == 3 and told.text.endswith(", and 2 others")
 
 
 def test_the_pod_has_the_least_privilege() -> None:

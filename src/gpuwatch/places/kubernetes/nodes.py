@@ -3,17 +3,19 @@ with the node that a pod waits for."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from urllib.parse import quote
 
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, mapping, sequence
+from gpuwatch.core.models import JSON, Problem, mapping, sequence
 from gpuwatch.core.text import clean
 from gpuwatch.places.base import Description
 from gpuwatch.places.kubernetes import rights, sharing
 from gpuwatch.places.kubernetes.kubectl import Kubectl
+from gpuwatch.places.kubernetes.options import Options
 from gpuwatch.places.kubernetes.states import condition
 
 _LABELS = (
@@ -23,6 +25,13 @@ _LABELS = (
     "gpu.nvidia.com/class",
 )
 """Labels that tell a node's accelerator, by who sets them."""
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([A-Za-z]*)")
+_UNITS = {
+    "m": 1e-3,
+    **{unit: 1e3**power for power, unit in enumerate(("", "k", "M", "G", "T", "P"))},
+    **{unit: 1024.0**power for power, unit in enumerate(("", "Ki", "Mi", "Gi", "Ti", "Pi"))},
+}
+_MOST_TOLD = 3
 _OVER = ("Succeeded", "Failed")
 _NO_ROOM = "has no room for it"
 _MOST_NODES = 500
@@ -83,8 +92,9 @@ class Node:
         return {**asdict(self), "gpus": gpus}
 
 
-def described(kubectl: Kubectl) -> Description:
-    """The cluster, what this user may do there, and the GPUs of its nodes.
+def described(kubectl: Kubectl, options: Options) -> Description:
+    """The cluster, what this user may do there, the GPUs of its nodes, and whether one could take
+    a pod with these options.
 
     Raises:
         NotAvailable: the cluster does not answer.
@@ -100,10 +110,17 @@ def described(kubectl: Kubectl) -> Description:
             lines.append(f"rights      you may not {right} ({word})")
     if all(given.values()):
         lines.append(f"rights      all {len(given)} that gpuwatch uses")
-    nodes, why = _nodes(kubectl)
+    found, nodes, why = list[Mapping[str, JSON]](), None, None
+    try:
+        found = kubectl.items("/api/v1/nodes")
+        nodes = of_nodes(found, _pods(kubectl, "/api/v1/pods"))
+    except NotAvailable as error:
+        why = error.message
     lines += [node.line for node in nodes or ()]
     if why is not None:
         lines.append(f"nodes       unknown: {why}")
+    if options.image is not None:
+        lines.append(f"image       {options.image}, not checked: known when the pod starts")
     document = {
         "version": server,
         "client": client,
@@ -116,16 +133,42 @@ def described(kubectl: Kubectl) -> Description:
         "nodes": None if nodes is None else [node.document for node in nodes],
         "nodes_unavailable": why,
     }
-    return Description(tuple(lines), document)
+    images = () if options.image is None else (options.image,)
+    return Description(tuple(lines), document, images, tuple(too_small(found, options)))
 
 
-def _nodes(kubectl: Kubectl) -> tuple[list[Node] | None, str | None]:
-    """The nodes, or why they are unknown."""
-    try:
-        found = kubectl.items("/api/v1/nodes")
-    except NotAvailable as error:
-        return None, error.message
-    return of_nodes(found, _pods(kubectl, "/api/v1/pods")), None
+def too_small(nodes: Sequence[Mapping[str, JSON]], options: Options) -> list[Problem]:
+    """That none of the nodes could take a pod with these options, if it were empty; nothing where
+    what they tell does not decide that."""
+    lacks = [_lacks(node, options) for node in nodes]
+    if not lacks or None in lacks:
+        return []
+    told = [f"{_name(node)} has {lack}" for node, lack in zip(nodes, lacks, strict=True)]
+    more = f", and {len(told) - _MOST_TOLD} others" if len(told) > _MOST_TOLD else ""
+    text = f"no node takes it: {', '.join(told[:_MOST_TOLD])}{more}"
+    return [Problem("kubernetes-nodes", text, "ask for what a node has, unless nodes are added")]
+
+
+def _lacks(node: Mapping[str, JSON], options: Options) -> str | None:
+    """What a node lacks for these options: ``no amd.com/gpu``, ``2 cpu, not 64``."""
+    labels = mapping(mapping(node.get("metadata")).get("labels"))
+    for label, value in options.nodes.items():
+        if labels.get(label) != value:
+            return f"no label {label}:{value}"
+    offered = mapping(mapping(node.get("status")).get("allocatable"))
+    asked = [] if options.gpu is None else [(options.gpu[0], str(options.gpu[1]))]
+    for resource, amount in (*asked, ("cpu", options.cpu), ("memory", options.memory)):
+        has = offered.get(resource, "0")
+        there, least = _amount(has), _amount(amount)
+        if there is not None and least is not None and there < least:
+            return f"{clean(has, 40)} {resource}, not {amount}" if there else f"no {resource}"
+    return None
+
+
+def _amount(value: JSON) -> float | None:
+    """A quantity such as ``500m``, ``24Gi``; ``None``: it is none, or of another form."""
+    match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    return float(match[1]) * _UNITS[match[2]] if match and match[2] in _UNITS else None
 
 
 def _pods(kubectl: Kubectl, path: str) -> list[Mapping[str, JSON]] | None:
@@ -142,6 +185,10 @@ def of_nodes(
     """What is told of each node; ``pods``: all of the cluster, ``None``: this user may not see
     them."""
     return [_node(node, pods) for node in nodes]
+
+
+def _name(node: Mapping[str, JSON]) -> str:
+    return clean(str(mapping(node.get("metadata")).get("name")), 80)
 
 
 def _node(node: Mapping[str, JSON], pods: Sequence[Mapping[str, JSON]] | None) -> Node:

@@ -11,7 +11,6 @@ import json
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -201,9 +200,7 @@ class KubernetesPlace(Place):
         Raises:
             NotAvailable: the cluster does not answer.
         """
-        image = self._options.image
-        images = () if image is None else (image,)
-        return replace(nodes.described(self._kubectl), images=images)
+        return nodes.described(self._kubectl, self._options)
 
     def send_folder(self, job: Job, archive: Path) -> None:
         """Keep the tar file here until there is a pod that takes it.
