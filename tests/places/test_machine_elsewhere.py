@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.places.slurm import script
 from gpuwatch.session.mirror.content import digest_of
 from gpuwatch.session.placement import PLACEMENT
 from gpuwatch.session.reading.reader import SessionReader
@@ -38,7 +39,8 @@ def with_slurm(cli: Cli) -> Iterator[Cli]:
     """The command line, in whose home all jobs end with the test."""
     yield cli
     for record in (cli.home / ".local/state/gpuwatch/placements").glob("*/record.json"):
-        name = json.loads(record.read_text())["attempt"]
+        told = json.loads(record.read_text())
+        name = script.name(Path(told["study"]), told["attempt"])
         subprocess.run(["scancel", f"--name={name}"], check=False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,23 @@ def test_a_run_without_a_result_is_told_by_the_state_of_its_job(
         assert (told.state, told.live) == (State.RUNNING, True)
 
 
+@pytest.mark.parametrize(
+    ("place", "state", "native", "text"),
+    [
+        ("slurm,time=1", JobState.QUEUED, "11", "queued on slurm,time=1 (job 11): Resources"),
+        ("slurm", JobState.RUNNING, "11", "running on n1 (job 11): Resources"),
+        ("slurm", JobState.ENDED, "11", "ended on n1: Resources"),
+        ("slurm,job=11", JobState.RUNNING, "11.0", "running on n1: Resources"),
+        ("kubernetes", JobState.QUEUED, "11", "queued on kubernetes: Resources"),
+    ],
+)
+def test_a_job_of_slurm_is_named_until_it_is_over(
+    place: str, state: JobState, native: str, text: str
+) -> None:
+    now = _now(place=place, state=state, native=native, where="n1", reason="Resources")
+    assert replace(now, starts=None).text == text
+
+
 def test_nobody_follows_it(tmp_path: Path) -> None:
     write(tmp_path, _now(state=JobState.RUNNING, written=time.time() - 60))
     told = status({"session": {"id": "x"}}, tmp_path / "01-bare.gpuwatch")
@@ -112,7 +130,11 @@ def test_nobody_follows_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "state", "text"),
     [
-        ((("timed out", 20.0),), State.TIMED_OUT, "timed out on n1: TIMEOUT, job 7, limit 1:00"),
+        (
+            (("timed out", 20.0),),
+            State.TIMED_OUT,
+            "timed out on n1: job 7 closed 9 s before 1:00",
+        ),
         ((("timed out", 20.0), ("starting", 30.0)), State.TIMED_OUT, "timed out"),
         ((("running", 5.0), ("cancelled", 20.0)), State.STOPPED, "stopped on request"),
         ((("running", 5.0), ("ended by others", 20.0)), State.KILLED, "ended by others"),
@@ -124,7 +146,7 @@ def test_a_run_that_was_told_to_end_says_why(
     tmp_path: Path, changes: tuple[tuple[str, float], ...], state: State, text: str
 ) -> None:
     now, where = JobState(changes[-1][0]), "n1"
-    reason = "TIMEOUT, job 7, limit 1:00" if now is JobState.TIMED_OUT else None
+    reason = "job 7 closed 9 s before 1:00" if now is JobState.TIMED_OUT else None
     write(tmp_path, _now(state=now, where=where, reason=reason, changes=changes))
     meta = {
         "clock": {"unix_ns": 8_000_000_000},

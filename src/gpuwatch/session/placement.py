@@ -127,11 +127,17 @@ class Placement:
         return kind if named else f"{kind} {self.where}"
 
     @property
+    def job(self) -> str:
+        """`` (job 11)`` of one of Slurm's that is not over; else empty."""
+        known = self.place.startswith("slurm") and (self.native or "").isdecimal()
+        return f" (job {self.native})" if known and not self.state.over else ""
+
+    @property
     def text(self) -> str:
         """Its state in a few words: ``queued in slurm (Resources)``."""
-        words = f"{self.state.value} on {self.where or self.place}"
+        words = f"{self.state.value} on {self.where or self.place}{self.job}"
         if self.state is JobState.QUEUED:
-            words = f"queued on {self.place}"
+            words = f"queued on {self.place}{self.job}"
             if self.starts is not None:
                 starts = time.localtime(min(max(self.starts, 0.0), 1e11))
                 words += f", expected to start at {time.strftime('%H:%M', starts)}"

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.places.base import Job, JobState, JobStatus, PlaceSpec, Refused
+from gpuwatch.places.slurm import script
 from gpuwatch.places.slurm.place import SlurmPlace
 from gpuwatch.session.study.plan import Plan, Settings
 from gpuwatch.session.study.plan_file import document
@@ -89,9 +90,9 @@ def study(tmp_path: Path) -> Iterator[Studies]:
 
     yield make
     for each in made:
-        subprocess.run(["scancel", f"--name={each.job.attempt}"], check=False)
+        subprocess.run(["scancel", f"--name={name_of(each.job)}"], check=False)
     for each in made:
-        subprocess.run(["scancel", "-s", "KILL", f"--name={each.job.attempt}"], check=False)
+        subprocess.run(["scancel", "-s", "KILL", f"--name={name_of(each.job)}"], check=False)
 
 
 def slurm(*words: str) -> None:
@@ -99,8 +100,12 @@ def slurm(*words: str) -> None:
     subprocess.run([ROOT / ".ci/slurm", *words], check=True, capture_output=True)
 
 
-def jobs(attempt: str) -> list[str]:
-    asked = ["squeue", "--noheader", "--states=all", f"--name={attempt}", "--format=%A"]
+def name_of(job: Job) -> str:
+    return script.name(job.folder, job.attempt)
+
+
+def jobs(job: Job) -> list[str]:
+    asked = ["squeue", "--noheader", "--states=all", f"--name={name_of(job)}", "--format=%A"]
     return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
 
 
@@ -179,7 +184,7 @@ def test_a_job_of_that_name_is_taken_up_not_submitted_again(study: Studies) -> N
     one.submit()
     again = SlurmPlace(PlaceSpec("slurm", None, {}), one.folder.with_name("study0.pyz"))
     assert [again.submit(one.job) for _ in range(3)] == [one.native] * 3
-    assert jobs(one.job.attempt) == [one.native]
+    assert jobs(one.job) == [one.native]
 
 
 def test_a_submission_of_which_the_answer_is_lost_is_taken_up(
@@ -189,7 +194,7 @@ def test_a_submission_of_which_the_answer_is_lost_is_taken_up(
     wrapper(tmp_path, monkeypatch, "/usr/bin/sbatch \"$@\" >/dev/null; echo 'Thank you!'")
     one = study()
     one.submit()
-    assert jobs(one.job.attempt) == [one.native]
+    assert jobs(one.job) == [one.native]
 
 
 def test_what_a_sites_own_sbatch_prints_besides_is_skipped(
@@ -198,7 +203,7 @@ def test_what_a_sites_own_sbatch_prints_besides_is_skipped(
     wrapper(tmp_path, monkeypatch, 'echo "You have 42 hours left"; exec /usr/bin/sbatch "$@"')
     one = study()
     one.submit()
-    assert jobs(one.job.attempt) == [one.native]
+    assert jobs(one.job) == [one.native]
 
 
 def wrapper(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
@@ -239,7 +244,7 @@ def test_slurms_own_words_for_options_that_it_refuses(
     with pytest.raises(Refused, match=r"^Slurm does not take the job: "):
         one.submit()
     # It may be listed for a moment, as one that is over.
-    for native in jobs(one.job.attempt):
+    for native in jobs(one.job):
         assert one.place.state(one.job, native).state.over
 
 
@@ -342,7 +347,7 @@ def test_a_job_that_slurm_has_forgotten(study: Studies) -> None:
     cancelled.cancel()
     cancelled.wait_for(JobState.CANCELLED)
     for each in (ended, failed, cancelled):  # MinJobAge is 40 s, looked at twice a minute
-        until(lambda each=each: not jobs(each.job.attempt), "it is forgotten", PATIENCE)
+        until(lambda each=each: not jobs(each.job), "it is forgotten", PATIENCE)
     assert ended.status == JobStatus(JobState.ENDED)
     assert cancelled.status == JobStatus(JobState.CANCELLED)
     assert failed.status.state is JobState.LOST
@@ -388,7 +393,7 @@ def test_a_preempted_job_is_told_and_not_started_again(study: Studies) -> None:
     high.wait_for(JobState.RUNNING)
     high.cancel()
     high.wait_for(JobState.CANCELLED)
-    assert jobs(low.job.attempt) in ([low.native], [])
+    assert jobs(low.job) in ([low.native], [])
 
 
 def test_a_job_whose_node_fails_is_lost(study: Studies) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from gpuwatch.core.errors import UsageError
 from gpuwatch.places.base import RESUME, JobState, PlaceSpec
-from gpuwatch.places.slurm import nodes, options, states
+from gpuwatch.places.slurm import nodes, options, script, states
 from gpuwatch.places.slurm.commands import Answer, environment
 from gpuwatch.places.slurm.states import Seen
 
@@ -45,6 +45,12 @@ SEEN = [
     (f"1|OUT_OF_MEMORY|{AT}|n1|OutOfMemory", True, JobState.OUT_OF_MEMORY, "OutOfMemory"),
     (f"1|NEW_WORD|{AT}|n1|None", True, JobState.UNKNOWN, "Slurm calls it NEW_WORD"),
 ]
+
+
+def test_a_job_has_its_studys_name_and_one_that_is_its_own() -> None:
+    assert script.name(Path("x/train.py-20260101"), "0" * 16) == f"train.py-20260101-{'0' * 16}"
+    assert script.name(Path("my run, ü%"), "a" * 16) == f"my_run____-{'a' * 16}"
+    assert len(script.name(Path("x" * 255), "a" * 16)) == 117
 
 
 @pytest.mark.parametrize(("line", "begun", "state", "reason"), SEEN)

@@ -51,7 +51,7 @@ def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:
     for folder, rows in folders.items():
         facts = cache.of_file(folder / PLAN, partial(planned, folder))
         placement = read_placement(folder)
-        place = "" if placement is None else placement.short
+        place = "" if placement is None else placement.short + (placement.job if rows else "")
         labels, problem = read_with_problem(folder)
         for row in rows:
             run, block = facts["places"].get(row.path.name, (None, None))

@@ -136,7 +136,7 @@ class SlurmPlace(Cluster):
 
     def _find(self, job: Job, native: str | None = None) -> Seen | None:
         """This user's job of that name, and of the id ``native``, as far as Slurm remembers it."""
-        named = (f"--name={job.attempt}", f"--user={os.geteuid()}")
+        named = (f"--name={script.name(job.folder, job.attempt)}", f"--user={os.geteuid()}")
         told = self._queue("--states=all", *named, f"--format={states.FORMAT}")
         jobs = [seen for seen in states.parse_queue(told) if native in (None, seen.id)]
         return jobs[0] if jobs else None
@@ -180,7 +180,9 @@ class SlurmPlace(Cluster):
             and states.at_its_limit(ended, self._options.notice)
             and _incomplete(job.folder)
         ):
-            reason = f"TIMEOUT, job {native}, limit {units.clock_time(ended.limit)}"
+            early = max(0, ended.limit - ended.ran)
+            limit = f"its limit of {units.clock_time(ended.limit)}"
+            reason = f"job {native} closed {early} s before {limit}"
             return JobStatus(JobState.TIMED_OUT, reason, hint=base.RESUME, where=status.where)
         return status
 
@@ -224,7 +226,8 @@ class SlurmPlace(Cluster):
         if status.state is JobState.RUNNING:
             told = ["--batch", "--signal=TERM"]
         job_notes.note_cancelled(job)
-        self._cancel(seen.id, *told, f"--name={job.attempt}", f"--user={os.geteuid()}")
+        told.append(f"--name={script.name(job.folder, job.attempt)}")
+        self._cancel(seen.id, *told, f"--user={os.geteuid()}")
 
     def log(self, job: Job, native: str) -> str:
         """The end of what the job printed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from gpuwatch.places import shell
 from gpuwatch.places.slurm.options import Options
 from gpuwatch.session.placement import CAPSULE, JOB_LOG
 
+_LONGEST_NAME = 100
 _LIMITS = """\
 told="$(squeue --noheader --jobs="$SLURM_JOB_ID" --format='%l %b' 2>/dev/null)"
 export GPUWATCH_TIME_LIMIT="${told%% *}" GPUWATCH_GRES="${told#* }"
@@ -64,12 +66,17 @@ export GPUWATCH_SETUP="${{GPUWATCH_SETUP%% *}}"
 . {name}"""
 
 
+def name(folder: Path, attempt: str) -> str:
+    """Of a job: squeue shows its begin, which tells the study; the end is its own alone."""
+    return f"{re.sub(r'[^A-Za-z0-9_.-]', '_', folder.name)[:_LONGEST_NAME]}-{attempt}"
+
+
 def arguments(options: Options, folder: Path, attempt: str) -> list[str]:
     """The command that submits it, with the script on standard input."""
     return [
         *("sbatch", "--parsable", "--no-requeue", "--export=ALL"),
         f"--signal=B:TERM@{options.notice}",
-        f"--job-name={attempt}",
+        f"--job-name={name(folder, attempt)}",
         # Slurm would replace `%j` by the job's id.
         *("--open-mode=append", "--output=" + str(folder / JOB_LOG).replace("%", "%%")),
         *options.words,

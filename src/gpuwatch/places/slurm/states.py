@@ -17,11 +17,8 @@ FORMAT_WITH_USER = f"%U|{FORMAT}"
 STEP_FORMAT = "%i|%j"
 """The format in which squeue is asked about steps."""
 _STATES = {
-    **dict.fromkeys(
-        ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD"),
-        JobState.QUEUED,
-    ),
-    "SPECIAL_EXIT": JobState.QUEUED,
+    **dict.fromkeys(("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED"), JobState.QUEUED),
+    **dict.fromkeys(("REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"), JobState.QUEUED),
     # Its processes may still be closing their files.
     **dict.fromkeys(
         ("RUNNING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT"), JobState.RUNNING

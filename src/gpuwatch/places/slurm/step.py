@@ -1,7 +1,7 @@
 """``--on slurm,job=ID``: a step that records inside a job of the user's that is there already.
 
 The step overlaps with the job's own: it takes nothing away, and the job neither waits for it nor
-ends with it. It is named after the attempt, as a job of ours is. ``srun`` itself runs here, beyond
+ends with it. It is named after the attempt. ``srun`` itself runs here, beyond
 the end of whoever started it.
 """
 
