@@ -40,7 +40,8 @@ class BareRunner:
             ]
         if spec.workload.kind == "command":
             return _command_problems(_command(spec), spec)
-        return _interpreter_problems(choose(environment.python, _variables(spec)))
+        chosen = choose(environment.python, _variables(spec))
+        return _interpreter_problems(chosen, spec.variables.get("GPUWATCH_POD_IMAGE"))
 
     def prepare(self, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
         own = {**spec.environment.variables, **_hook_variables(spec)}
@@ -139,7 +140,8 @@ def _missing(file: Path) -> Problem:
     return Problem("script-missing", f"there is no file {file}", hint)
 
 
-def _interpreter_problems(interpreter: Interpreter) -> list[Problem]:
+def _interpreter_problems(interpreter: Interpreter, image: str | None) -> list[Problem]:
+    """``image``: of the pod that it is in, which is gone after the run."""
     if not interpreter.missing:
         return []
     if interpreter.missing == ("python",):
@@ -151,6 +153,9 @@ def _interpreter_problems(interpreter: Interpreter) -> list[Problem]:
             )
         ]
     packages = " ".join(interpreter.missing)
+    if image is not None:
+        text = f"the image {image} has no {packages}"
+        return [Problem("torch-missing", text, "name another: --on kubernetes,image=IMAGE")]
     return [
         Problem(
             "torch-missing",

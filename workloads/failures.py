@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 
-IN_CONTAINERS = ("/gpuwatch/workloads.pyz", "/tmp/gpuwatch/workloads.pyz")  # noqa: S108
-"""Where gpuwatch puts the program in a container, whose packages are those of the image."""
+IN_CONTAINERS = {
+    "/gpuwatch/workloads.pyz": "gpuwatch build {0} makes that of --env {0}",
+    "/tmp/gpuwatch/workloads.pyz": "docker export unpacks that of gpuwatch build docker",  # noqa: S108
+}
+"""Where gpuwatch puts the program in a container, whose packages are those of the image, and how
+another image is had. The second is Charliecloud's."""
 
 
 class Failure(Exception):
@@ -66,7 +71,8 @@ def missing(package: str, error: Exception) -> EnvironmentFailure:
 def install(packages: str) -> str:
     """How to get ``packages``, with pip's options in front."""
     if sys.argv[0] in IN_CONTAINERS:
-        return "choose another image: gpuwatch build docker makes that of --env docker"
+        engine = "apptainer" if "SINGULARITY_CONTAINER" in os.environ else "docker"
+        return f"choose another image: {IN_CONTAINERS[sys.argv[0]].format(engine)}"
     return f"{shlex.quote(sys.executable)} -m pip install {packages}"
 
 

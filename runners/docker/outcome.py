@@ -55,7 +55,7 @@ def failure(state: Mapping[str, JSON], last_words: bytes) -> str | None:
         return None
     reason = (match["why"] or match["reason"]).decode(errors="replace").strip()
     program = (match["program"] or b"the program").decode(errors="replace")
-    return f"{program} cannot be executed in the image: {reason}"
+    return f"{program} cannot be executed: {reason}"
 
 
 def unix_ns(text: str) -> int | None:

@@ -139,6 +139,18 @@ def test_a_venv_in_front_of_another_environment_wins(tmp_path: Path, virtual: Pa
     assert lines[1:] == [f"{virtual} None", str(virtual / "bin/own-tool")]
 
 
+def test_in_a_pod_its_image_is_told(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    venv.create(empty, symlinks=True, with_pip=False)
+    environment = Environment("bare", "bare", python=str(empty))
+    workload = Workload("mnist-cnn", "workload")
+    variables = {"GPUWATCH_POD_IMAGE": "my/image:1"}
+    spec = LaunchSpec(workload, environment, None, str(tmp_path), variables)
+    (problem,) = BareRunner().preflight(spec)
+    assert problem.text == "the image my/image:1 has no torch torchvision"
+    assert problem.hint == "name another: --on kubernetes,image=IMAGE"
+
+
 def test_an_interpreter_without_torch_is_told_with_the_mend(cli: Cli, tmp_path: Path) -> None:
     bare = tmp_path / "empty"
     venv.create(bare, symlinks=True, with_pip=False)

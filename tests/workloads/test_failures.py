@@ -67,10 +67,23 @@ def test_a_python_without_torch_is_told_how_to_get_it(archive: Path) -> None:
     assert error["hint"] == f"{shlex.quote(sys.executable)} -m pip install torch torchvision"
 
 
-def test_in_a_container_another_image_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert {docker.ARCHIVE, apptainer.ARCHIVE, charliecloud.ARCHIVE} == {*failures.IN_CONTAINERS}
-    monkeypatch.setattr("sys.argv", [docker.ARCHIVE])
-    assert "gpuwatch build docker" in failures.missing("torch", ImportError()).hint
+@pytest.mark.parametrize(
+    ("archive", "variable", "words"),
+    [
+        (docker.ARCHIVE, "HOME", "gpuwatch build docker makes that of --env docker"),
+        (
+            *(apptainer.ARCHIVE, "SINGULARITY_CONTAINER"),
+            "gpuwatch build apptainer makes that of --env apptainer",
+        ),
+        (charliecloud.ARCHIVE, "CH_RUNNING", "docker export unpacks that of gpuwatch build docker"),
+    ],
+)
+def test_in_a_container_an_image_for_its_engine_is_named(
+    monkeypatch: pytest.MonkeyPatch, archive: str, variable: str, words: str
+) -> None:
+    monkeypatch.setattr("sys.argv", [archive])
+    monkeypatch.setenv(variable, "x")
+    assert failures.missing("torch", ImportError()).hint == f"choose another image: {words}"
 
 
 def test_the_list_is_json_lines_and_needs_no_torch(archive: Path) -> None:

@@ -170,7 +170,7 @@ class Follower:
         with contextlib.suppress(GpuwatchError):
             lines = self._place.log(self._placed.job, native).strip().splitlines()
             if lines:
-                text = clean(lines[-1]).removeprefix("gpuwatch: error: ")
+                text = clean(lines[-1]).removeprefix("gpuwatch: ").removeprefix("error: ")
                 return replace(status, state=JobState.FAILED, reason=text)
         return status
 

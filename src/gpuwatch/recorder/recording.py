@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -132,8 +132,8 @@ class Recording:
         self._sampler.columns(columns)
         for tick in store.open_ticks():
             self._writer.restore(*tick)
-        contained = mapping(known.get("environment")).get("image") is not None
-        self._process_facts = ProcessFacts(sources, container=contained)
+        self._image = mapping(known.get("environment")).get("image")
+        self._process_facts = ProcessFacts(sources, container=self._image is not None)
         self._clocks = Clocks(read_clocks())
         sources.watch(run.pids() if run is not None else ())
         if run is not None:
@@ -240,7 +240,7 @@ class Recording:
         self._writer.put(*self._process_facts.look(run.pids, started=self._intake.started))
         self._writer.hurry = self._often or bool(outputs) or taken > _MUCH
         if result is not None and not outputs:
-            self._result = result
+            self._result = _with_image(result, self._image)
             self._over = True
             self._wake.put(None)
         return None if cursor is None else partial(run.release, cursor)
@@ -295,6 +295,16 @@ class Recording:
             "stopped": run_folder.why_stopped(folder, self._stopped),
         }
         return [*rows, meta("result", told)]
+
+
+def _with_image(result: Result, image: JSON) -> Result:
+    """``result``; of what an image has no program for, with the name of the image."""
+    if not result.launcher_failed or image is None:
+        return result
+    text = f"{result.text} (image {image})"
+    if "torchrun" in text:
+        text += "; `python3 -m torch.distributed.run` does the same where torch is there"
+    return replace(result, text=text)
 
 
 def begin(

@@ -331,6 +331,31 @@ def test_what_a_failed_program_said_is_told_and_kept(cli: Cli, tmp_path: Path) -
     assert show(cli, path)["workload"]["name"] == "train.py"
 
 
+def test_the_lines_before_what_torchrun_says_of_an_error_are_told(cli: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    footer = ["=" * 60, "train.py FAILED", *["  rank      : 0 (local_rank: 0)"] * 9, "=" * 60]
+    script.write_text(
+        "import sys\n"
+        "print('[rank0]: Traceback (most recent call last):', file=sys.stderr)\n"
+        "print('[rank0]: ValueError: bad shape', file=sys.stderr)\n"
+        "print('Traceback (most recent call last):', file=sys.stderr)\n"
+        "print('torch.distributed.elastic.ChildFailedError: ', file=sys.stderr)\n"
+        f"print({chr(10).join(footer)!r}, file=sys.stderr)\n"
+        "sys.exit(1)\n"
+    )
+    told = cli("--record", "--out", tmp_path / "out", "--", sys.executable, script, code=1).stderr
+    assert "  [rank0]: ValueError: bad shape\n" in told and "local_rank" not in told
+
+
+def test_a_module_that_is_not_there_is_told_with_the_python(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "python").symlink_to(sys.executable)
+    cli.variables["PATH"] = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    command = ("--record", "--out", tmp_path / "out", "--env", "bare", "--")
+    told = cli(*command, "python", "-c", "import nosuch", code=1).stderr
+    assert f"python was {tmp_path}/python; another: --env bare,python=PATH\n" in told
+    assert " was " not in cli(*command, sys.executable, "-c", "import nosuch", code=1).stderr
+
+
 def test_what_several_runs_ended_with_is_told_once(cli: Cli, tmp_path: Path) -> None:
     twice = ("--env", "bare", "--env", "bare", "--", "sh", "-c", "echo oh >&2; exit 3")
     told = cli("--record", "--out", tmp_path / "out", *twice, code=1).stderr

@@ -974,11 +974,24 @@ def test_doctor_tells_of_an_image_that_is_only_here(here: Cli, small_image: str)
     told = here("doctor", "--on", place).stdout
     assert f"image       Docker has the image {small_image} here, and no registry" in told
     assert f"gpuwatch build docker --base {small_image} --push REGISTRY/NAME" in told
+    assert f"image       {small_image}, not checked: known when the pod starts" in told
     found = json.loads(here("doctor", "--on", place, "--format", "json").stdout)
     assert found["ready"] is True
     assert [warning["code"] for warning in found["warnings"]] == ["image-only-here"]
     other = json.loads(here("doctor", "--on", on(), "--format", "json").stdout)
     assert other["warnings"] == []
+
+
+def test_a_pod_that_no_node_takes_is_told_by_doctor(here: Cli) -> None:
+    refused = here("doctor", "--on", "kubernetes,gpu=amd.com/gpu:1", code=3).stderr
+    assert "no node takes it: " in refused and " has no amd.com/gpu" in refused
+
+
+def test_what_an_image_lacks_is_told_once(here: Cli, namespace: str) -> None:
+    done = here("--record", "--on", on(), "mnist-cnn", code=3)
+    text = f"the image {IMAGE} has no torch torchvision; name another: --on kubernetes,image="
+    assert done.stderr.count(text) == 1 and text not in done.stdout
+    assert "did not run" not in done.stdout + done.stderr
 
 
 @pytest.mark.usefixtures("with_any_client")

@@ -52,7 +52,9 @@ def test_our_workloads_travel_into_the_image(cli: Cli, small_root: Path) -> None
 def test_a_failed_launch_is_told_as_one(cli: Cli, small_root: Path) -> None:
     done = cli("--record", "--env", f"apptainer={small_root}", "--", "no-such-program", code=3)
     assert "could not be started" in done.stderr
-    assert "no-such-program" in done.stderr
+    assert f"no-such-program: not found (image {small_root})\n" in done.stderr
+    done = cli("--record", "--env", f"apptainer={small_root}", "--", "torchrun", "x.py", code=3)
+    assert f"(image {small_root}); `python3 -m torch.distributed.run` does the same" in done.stderr
 
 
 def test_a_workload_that_ends_255_is_a_failed_workload(cli: Cli, small_root: Path) -> None:

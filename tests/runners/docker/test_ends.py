@@ -68,7 +68,7 @@ def test_a_run_that_takes_more_memory_than_it_may_is_told_as_such(lab: Lab) -> N
 def test_a_program_that_is_not_in_the_image_was_never_started(lab: Lab) -> None:
     seen = lab.record("no-such-program", code=3)
     assert seen.result["launcher_failed"] is True and seen.result["code"] is None
-    assert "no-such-program cannot be executed in the image: No such file" in seen.result["text"]
+    assert "no-such-program cannot be executed: No such file" in seen.result["text"]
 
 
 def test_what_a_workload_detaches_ends_with_it(lab: Lab) -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import re
+import shutil
 import stat
 import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +28,7 @@ from gpuwatch.cli.parser import Parser
 from gpuwatch.cli.say import give_up_output, put, ring, say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import ExitCode, UsageError
-from gpuwatch.core.models import mapping
+from gpuwatch.core.models import JSON, mapping, sequence
 from gpuwatch.core.text import shell, to_paste
 from gpuwatch.own_command import CAPSULE, OWN_COMMAND
 from gpuwatch.recorder.api import record
@@ -42,7 +44,8 @@ from gpuwatch.session.study.study_folder import sessions_in
 if TYPE_CHECKING:
     from gpuwatch.places.placements import Placed
 
-_LAST_WORDS = 10
+_LAST_WORDS, _SEARCHED = 10, 300
+"""Lines of standard error that are printed, and among which the error is sought."""
 _LONG_SECONDS = 30.0
 """A terminal is told of the end of what took longer."""
 _ECHO_SECONDS = 10.0
@@ -162,7 +165,8 @@ def wait_for(sent: Sequence[Placed], request: Request, arguments: argparse.Names
     if arguments.quiet:
         return code
     for folder in folders:
-        print_summary(folder)
+        if code != ExitCode.NOT_AVAILABLE or sessions_in(folder):  # why nothing ran is told
+            print_summary(folder)
     if len(folders) > 1:
         say(f"side by side: {to_paste('compare --across-devices', *folders)}")
     _say_afterwards(request.plan, code, arguments)
@@ -219,13 +223,20 @@ def _failed(path: Path) -> bool:
 
 
 def last_words(sessions: Iterable[Path], *, told: bool, named: bool) -> None:
-    """Print the last lines that runs that failed wrote to stderr, if they are not ``told``, and
-    where the rest is, if it is not ``named`` later; what several ended with only once."""
+    """Print the last lines that runs that failed wrote to stderr, or those before what torchrun
+    says of the error, if they are not ``told``, and where the rest is, if it is not ``named``
+    later; what several ended with only once."""
+    from gpuwatch.analysis.summary.failure import cause_in
     from gpuwatch.cli.commands.log import read
 
-    seen: list[deque[str]] = []
+    seen: list[list[str]] = []
     for path in filter(_failed, sessions):
-        lines = deque(read(path, "stderr"), maxlen=_LAST_WORDS)
+        lines = [*deque(read(path, "stderr"), maxlen=_SEARCHED)]
+        cause = re.sub(r"^rank \d+: ", "", cause_in(lines))
+        ends = [at for at, line in enumerate(lines, 1) if cause and cause in line]
+        if ends and ends[-1] <= len(lines) - _LAST_WORDS:
+            del lines[ends[-1] :]
+        del lines[:-_LAST_WORDS]
         if lines in seen:
             continue
         seen.append(lines)
@@ -233,8 +244,21 @@ def last_words(sessions: Iterable[Path], *, told: bool, named: bool) -> None:
             print(f"  {line}", file=sys.stderr)
         if any(_READ_ONLY in line for line in lines):
             say("containers see your folder read-only; mount=.:rw in --env makes it writable")
+        if "ModuleNotFoundError: " in cause and (python := _python_of(read_meta(path))):
+            say(python)
         if not named:
             say(f"full output: {to_paste('log', short_name(path))}")
+
+
+def _python_of(meta: Mapping[str, JSON]) -> str:
+    """Which Python a bare command ran with, where it names none; empty: it does, or is another."""
+    environment, launch = mapping(meta.get("environment")), mapping(meta.get("launch"))
+    word = str((*sequence(launch.get("command")), "")[0])
+    if environment.get("kind") != "bare" or not re.fullmatch(r"python[\d.]*|torchrun", word):
+        return ""
+    path = shutil.which(word, path=mapping(environment.get("variables")).get("PATH"))
+    other = "; another: --env bare,python=PATH" if word.startswith("python") else ""
+    return f"{word} was {path}{other}"
 
 
 def report_orphans() -> None:

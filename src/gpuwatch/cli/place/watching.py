@@ -147,7 +147,7 @@ def first_session(placed: Placed) -> Path | None:
         raise
     if new := [path for path in sessions_in(folder) if path not in before]:
         return new[-1]
-    _tell_end(folder, watched.known)
+    _tell_end(folder, watched.known, watched.told)
     return None
 
 
@@ -177,7 +177,7 @@ def until_over(sent: Sequence[Placed]) -> int:
     for each in watched:
         if not sessions_in(each.folder) and not stopped:
             try:
-                _tell_end(each.folder, each.known)
+                _tell_end(each.folder, each.known, each.told)
             except GpuwatchError as error:
                 if len(watched) == 1:
                     raise
@@ -221,8 +221,8 @@ def _asked_to_stop() -> Iterator[list[int]]:
         yield asked
 
 
-def _tell_end(folder: Path, known: Placement | None) -> None:
-    """Tell why nothing ran.
+def _tell_end(folder: Path, known: Placement | None, told: str = "") -> None:
+    """Tell why nothing ran, unless it was ``told``.
 
     Raises:
         GpuwatchError: the job was cut off.
@@ -235,7 +235,8 @@ def _tell_end(folder: Path, known: Placement | None) -> None:
         error = GpuwatchError if cut_off else NotAvailable
         raise error(f"nothing ran on {known.place}: {reason}", known.hint)
     for each in reasons:
-        say(each.text)
+        if each.problems[0].text not in told:
+            say(each.text)
 
 
 class Watched:
@@ -245,7 +246,7 @@ class Watched:
         self.placed, self.folder = placed, Path(placed.study)
         self.known: Placement | None = None
         """Its placement, once it is of this attempt."""
-        self._told = ""
+        self.told = ""
         self._alone = time.monotonic()
 
     def look(self) -> bool:
@@ -254,8 +255,8 @@ class Watched:
         self.placed = placements.read(self.placed.id) or self.placed  # it may be at its next job
         if known is not None and known.attempt == self.placed.attempt:
             self.known = known
-            if known.text != self._told and known.state is not JobState.ENDED:
-                self._told = known.text
+            if known.text != self.told and known.state is not JobState.ENDED:
+                self.told = known.text
                 say(known.text)
                 if known.hint:
                     say(known.hint)
