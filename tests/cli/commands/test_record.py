@@ -314,17 +314,23 @@ def test_a_flood_of_output_costs_log_lines_never_steps(cli: Cli, tmp_path: Path)
     assert "flood.py" in done.stdout
 
 
+def failed(cli: Cli, *words: object) -> str:
+    """What is told of a program that fails, perhaps with a traceback."""
+    done = subprocess.run(
+        cli.argv("--record", *words),
+        env=cli.env, cwd=cli.home, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    return done.stderr
+
+
 def test_what_a_failed_program_said_is_told_and_kept(cli: Cli, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("print('fine so far')\nraise ValueError('the loss is \\x1b[31mgone')\n")
     out = tmp_path / "out"
-    done = subprocess.run(
-        cli.argv("--record", "--out", out, "--", sys.executable, script),
-        env=cli.env, cwd=cli.home, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert "ValueError: the loss is gone" in done.stderr
-    assert done.stderr.count("gpuwatch log ") == 1
+    told = failed(cli, "--out", out, "--", sys.executable, script)
+    assert "ValueError: the loss is gone" in told
+    assert told.count("gpuwatch log ") == 1
     path = sessions(out)[0]
     assert cli.read("log", path, "--stream", "stdout").stdout == "fine so far\n"
     assert cli.read("log", path, "--tail", 1).stdout == "ValueError: the loss is gone\n"
@@ -343,17 +349,17 @@ def test_the_lines_before_what_torchrun_says_of_an_error_are_told(cli: Cli, tmp_
         f"print({chr(10).join(footer)!r}, file=sys.stderr)\n"
         "sys.exit(1)\n"
     )
-    told = cli("--record", "--out", tmp_path / "out", "--", sys.executable, script, code=1).stderr
+    told = failed(cli, "--out", tmp_path / "out", "--", sys.executable, script)
     assert "  [rank0]: ValueError: bad shape\n" in told and "local_rank" not in told
 
 
 def test_a_module_that_is_not_there_is_told_with_the_python(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "python").symlink_to(sys.executable)
     cli.variables["PATH"] = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    command = ("--record", "--out", tmp_path / "out", "--env", "bare", "--")
-    told = cli(*command, "python", "-c", "import nosuch", code=1).stderr
+    out, program = ("--out", tmp_path / "out"), ("-c", "import nosuch")
+    told = failed(cli, *out, "--", "python", *program)
     assert f"python was {tmp_path}/python; another: --env bare,python=PATH\n" in told
-    assert " was " not in cli(*command, sys.executable, "-c", "import nosuch", code=1).stderr
+    assert " was " not in failed(cli, *out, "--", sys.executable, *program)
 
 
 def test_what_several_runs_ended_with_is_told_once(cli: Cli, tmp_path: Path) -> None:
