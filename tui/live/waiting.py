@@ -108,7 +108,7 @@ def waiting_rows(
         clock = time.strftime("%H:%M", time.localtime(min(max(since, 0.0), 1e11)))
         text = f" since {clock} ({units.clock_time(max(0.0, now - since))})"
         rows.append(Line(width).add(text, "muted"))
-    if known.native is not None:
+    if known.native is not None and not known.job:
         rows.append(Line(width).add(fit(f" job {known.native}", width), "muted"))
     if plan is not None and plan.runs:
         labels = dict.fromkeys(clean(run.environment.label) for run in plan.runs)

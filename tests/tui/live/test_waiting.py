@@ -55,8 +55,8 @@ async def test_it_says_why_it_waits_and_gives_way_to_the_first_run(
 ) -> None:
     before = session("01-bare", meta=finished())
     async with running(lambda: WaitingScreen(study, [study / before.name])) as (app, pilot):
-        await shows(pilot, "queued on slurm,gres=gpu:8, expected to start at 23:45: Resources")
-        for word in ("job 4711", "2 runs: bare, docker"):
+        await shows(pilot, "queued on slurm,gres=gpu:8 (job 4711), expected to start at 23:45:")
+        for word in ("Resources", "2 runs: bare, docker"):
             assert word in screen_text(app)
         since = re.search(r"\((\d+):(\d\d)\)", screen_text(app))
         assert since is not None and 60 * int(since[1]) + int(since[2]) >= 75
@@ -155,4 +155,4 @@ async def test_the_live_screen_says_what_is_unknown_and_what_the_next_run_waits_
         await shows(pilot, " ? slurm,gres=gpu:8 does not answer: no controller; h")
         placement.write(path.parent, queued(starts=None))
         end(path)
-        await shows(pilot, "run 2 of 2, queued on slurm,gres=gpu:8: Resources")
+        await shows(pilot, "run 2 of 2, queued on slurm,gres=gpu:8 (job 4711): Resources")
