@@ -20,7 +20,9 @@ def end(*_):
         file.write("saved\\n")
     sys.exit(1)
 
-if command == "start-plan":
+if "--look" in rest:
+    print("started")
+elif command == "start-plan":
     attempt = rest[1]
     if "refuse" in plan:
         sys.exit(plan["refuse"])

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 from gpuwatch.session.study.attempts import ATTEMPTS, attempts
+from gpuwatch.session.study.estimate import known_meta
 from gpuwatch.session.study.plan import PLAN
 from tests.conftest import Cli
+from tests.waiting import until
 
 FIRST, SECOND = "0123456789abcdef", "fedcba9876543210"
 
@@ -49,6 +51,26 @@ def test_a_further_attempt_does_what_is_missing(cli: Cli) -> None:
     assert attempts(folder) == (FIRST, SECOND)
     assert ran.read_text() == "x\n" * 3
     assert gone.exists() and kept.read_bytes() == before
+
+
+def test_no_attempt_begins_while_a_run_goes_on_that_lost_its_recorder(cli: Cli) -> None:
+    ran = cli.home / "ran"
+    folder = _sent(cli, "--", "sh", "-c", f"[ -e {ran} ] || exit 0; echo x >>{ran}; exec sleep 300")
+    ran.touch()
+    recorder = cli.start("start-plan", folder, "--attempt", FIRST)
+    looking = ("start-plan", folder, "--attempt", FIRST, "--look")
+    (path,) = until(lambda: list(folder.glob("*.gpuwatch")))
+    until(lambda: (known_meta(path) or {}).get("handle", {}).get("holder"))
+    assert cli(*looking).stdout == "started\n"
+    recorder.kill()
+    recorder.communicate()
+    assert cli(*looking).stdout == "orphaned\n"
+    refused = cli("start-plan", folder, "--attempt", SECOND, code=2).stderr
+    assert f"the run of {path} has lost its recorder" in refused
+    assert (attempts(folder), ran.read_text()) == ((FIRST,), "x\n")
+    cli("stop", folder)
+    assert cli(*looking).stdout == "started\n"
+    assert _status(folder, cli) == ["stopped"]
 
 
 def test_each_of_several_recorders_keeps_to_its_own_runs(cli: Cli) -> None:

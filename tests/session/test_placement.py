@@ -97,7 +97,7 @@ def test_a_run_without_a_result_is_told_by_the_state_of_its_job(
     told = status({"session": {"id": "x"}}, tmp_path / "01-bare.gpuwatch")
     if state is JobState.UNKNOWN:
         assert (told.state, told.live) == (State.UNKNOWN, True)
-    elif state.over:
+    elif state.over or state is JobState.ORPHANED:
         assert (told.state, told.live) == (State.LOST, False)
     else:
         assert (told.state, told.live) == (State.RUNNING, True)

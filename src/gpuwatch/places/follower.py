@@ -164,8 +164,9 @@ class Follower:
             return True
 
     def _with_reason(self, status: JobStatus, native: str) -> JobStatus:
-        """``status``, for a job without a session with the last line that it wrote."""
-        if status.reason or sessions_in(self._folder):
+        """``status``, for a job that did not begin with the last line that it wrote."""
+        failed = status.state is JobState.FAILED
+        if status.reason or (sessions_in(self._folder) and not failed):
             return status
         with contextlib.suppress(GpuwatchError):
             lines = self._place.log(self._placed.job, native).strip().splitlines()

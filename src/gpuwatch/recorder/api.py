@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import stat
 import time
@@ -23,13 +24,13 @@ from gpuwatch.recorder.request import Request, ResolvedPlan, resolve_plan
 from gpuwatch.recorder.run_folder import IN_THE_MAKING, RecordedElsewhere
 from gpuwatch.recorder.sources import check_dcgm
 from gpuwatch.recorder.study import StudyRun, unavailable
-from gpuwatch.session.reading.status import goes_on_alone, process_id
+from gpuwatch.session.reading.status import process_id
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.attempts import ATTEMPTS, attempts
 from gpuwatch.session.study.estimate import cell
 from gpuwatch.session.study.outcomes import done, end_of, given_up, interrupted, meta_of, missing
 from gpuwatch.session.study.plan import PLAN, Plan, read
-from gpuwatch.session.study.progress import recorder_of
+from gpuwatch.session.study.progress import recorder_of, without_recorder
 from gpuwatch.session.study.removal import removal, remove
 from gpuwatch.session.study.signature import is_own
 from gpuwatch.session.writing.write_hints import write_hint
@@ -147,12 +148,7 @@ def resumable(folder: Path, *, trusted: bool) -> Plan:
         recorder = process_id((meta or {}).get("recorder"))
         if recorder is not None and recorder.alive() is None and "result" not in (meta or {}):
             raise RecordedElsewhere(path, recorder)
-        if meta is not None and goes_on_alone(meta):
-            raise UsageError(
-                f"the run of {path} has lost its recorder",
-                f"{to_paste('attach --record', path)} takes it over, "
-                f"{to_paste('stop', path)} ends it",
-            )
+    _check_recorded(folder)
     rest = missing(folder, plan)
     if not rest:
         raise UsageError(f"{folder} is complete", f"its summary: {to_paste('report', folder)}")
@@ -169,6 +165,18 @@ def resumable(folder: Path, *, trusted: bool) -> Plan:
             "fix that, and start a new study",
         )
     return plan
+
+
+def _check_recorded(folder: Path) -> None:
+    """
+    Raises:
+        UsageError: a run of the study goes on here without its recorder.
+    """
+    if (path := without_recorder(folder)) is not None:
+        raise UsageError(
+            f"the run of {path} has lost its recorder",
+            f"{to_paste('attach --record', path)} takes it over, {to_paste('stop', path)} ends it",
+        )
 
 
 class NotOwn(UsageError):
@@ -198,13 +206,16 @@ def _run_missing(request: Request, folder: Path, observer: Observer) -> ExitCode
         if request.attempt is None:
             request = replace(request, plan=resumable(folder, trusted=request.trusted))
         else:
+            _check_recorded(folder)
             _note(folder, request.attempt)
         plan = request.plan
         check_dcgm(plan.settings.dcgm)
         observer.study_created(folder)
         for run in missing(folder, plan):
             if (folder / run.file).exists():
-                _settle(folder / run.file, observer)
+                stopped = _settle(folder / run.file, observer)
+                if stopped is not None:
+                    return stopped
         resolved = resolve_plan(request)
         if resolved.refused is not None:
             raise resolved.refused
@@ -214,15 +225,16 @@ def _run_missing(request: Request, folder: Path, observer: Observer) -> ExitCode
         return StudyRun(resolved, folder, observer).execute()
 
 
-def _settle(path: Path, observer: Observer) -> None:
-    """Complete a session whose recorder died, or set it aside.
+def _settle(path: Path, observer: Observer) -> ExitCode | None:
+    """Complete a session whose recorder died, or set it aside; returns the exit code of a stop that
+    was requested meanwhile, after which nothing begins.
 
     Raises:
         StorageError: the rest of its run exists, but cannot be saved.
     """
     again = f"{write_hint(path)}, then {to_paste('resume', path.parent.name)}"
     try:
-        _, stop = record_rest(path, Observer(observer.message))
+        code, stop = record_rest(path, Observer(observer.message))
     except StorageError as error:
         raise StorageError(error.message, again) from error
     except GpuwatchError:
@@ -230,8 +242,10 @@ def _settle(path: Path, observer: Observer) -> None:
     else:
         if stop.unsaved is not None:
             raise StorageError(f"the run of {path.name} is over but still not saved", again)
+        if stop.why is not None:
+            return ExitCode.INTERRUPTED if stop.number == signal.SIGINT else code
     if done(path):
-        return
+        return None
     try:
         how = "was stopped" if interrupted(meta_of(path) or {}) else "was cut short"
         observer.message(f"{path.name} {how}; it is kept as {study_folder.set_aside(path).name}")
@@ -239,6 +253,7 @@ def _settle(path: Path, observer: Observer) -> None:
         raise StorageError(
             f"cannot rename {path}: {error.strerror}", write_hint(path, error)
         ) from error
+    return None
 
 
 def _note(folder: Path, attempt: str) -> None:

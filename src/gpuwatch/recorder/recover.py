@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -64,7 +65,9 @@ def record_rest(
         raise UsageError(f"{path} is from before this machine's last restart", "its run is gone")
     if state.live:
         raise UsageError(f"{path} needs no recorder: {state.text}", to_paste("attach", path))
-    with run_folder.held(folder):
+    # So the place of a study sees that it has a recorder again. Who stops a run starts no other.
+    alone = ignore_hang_up and stopping is None
+    with study_folder.held(path.parent) if alone else nullcontext(), run_folder.held(folder):
         # Meanwhile another recorder may have completed it.
         known = read_meta(path)
         if "result" in known:

@@ -42,6 +42,8 @@ class JobState(str, Enum):
     STARTING = "starting"
     RUNNING = "running"
     PAUSED = "paused"
+    ORPHANED = "orphaned"
+    """Its recorder died, and a workload still runs there."""
     ENDED = "ended"
     """Its recorder ended by itself; how the runs ended is in their sessions."""
     TIMED_OUT = "timed out"
@@ -72,7 +74,8 @@ class JobState(str, Enum):
 
 
 _GOING_ON = frozenset(
-    {JobState.QUEUED, JobState.STARTING, JobState.RUNNING, JobState.PAUSED, JobState.UNKNOWN}
+    {JobState.QUEUED, JobState.STARTING, JobState.RUNNING, JobState.PAUSED}
+    | {JobState.ORPHANED, JobState.UNKNOWN}
 )
 
 
@@ -141,6 +144,9 @@ class Placement:
             if self.starts is not None:
                 starts = time.localtime(min(max(self.starts, 0.0), 1e11))
                 words += f", expected to start at {time.strftime('%H:%M', starts)}"
+        if self.state is JobState.ORPHANED:
+            where = self.where or self.place
+            words = f"the recorder on {where} died, the workload still runs there"
         if self.state is JobState.UNKNOWN:
             words = f"{self.place} does not answer"
         return f"{words}: {self.reason}" if self.reason else words

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +18,7 @@ from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.recorder.request import plan_of
+from gpuwatch.session.reading.status import process_id
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.plan import PLAN, Part, Plan, Settings, read
 from tests.conftest import Cli
@@ -152,6 +155,25 @@ def test_a_workload_that_still_runs_is_not_started_a_second_time(cli: Cli, tmp_p
     (problem,) = planned(folder).problems[2]
     assert problem.hint == f"gpuwatch resume {folder.name}"
     assert meta(path)["result"]["stopped"] == "stop"
+
+
+def test_a_stop_of_a_run_that_was_taken_over_starts_no_other(cli: Cli, tmp_path: Path) -> None:
+    out, ran = tmp_path / "out", tmp_path / "ran"
+    words = ("--", "sh", "-c", f"echo x >>{ran}; exec sleep 300")
+    recorder = cli.start("--record", "--quiet", *AA, "--out", out, *words)
+    until(lambda: sessions(out) and holder(sessions(out)[0]) and ran.exists())
+    os.kill(recorder.pid, signal.SIGKILL)
+    recorder.wait()
+    (path,) = sessions(out)
+    handle = {**meta(path)["handle"], "holder": None}  # as of one that died before it was noted
+    with contextlib.closing(sqlite3.connect(path)) as session, session:
+        session.execute("UPDATE meta SET value = ? WHERE key = 'handle'", [json.dumps(handle)])
+    resumed = cli.start("resume", "--quiet", path)
+    until(lambda: process_id(meta(path)["recorder"]).pid == resumed.pid)
+    cli("stop", path)
+    resumed.communicate()
+    assert ran.read_text() == "x\n"
+    assert (sessions(out), meta(path)["result"]["stopped"]) == ([path], "stop")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import secrets
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.core.paths import RUN_SESSION
 from gpuwatch.session.mirror.content import digest_of
 from gpuwatch.session.placement import PLACEMENT
 from gpuwatch.session.reading.reader import SessionReader
@@ -297,6 +299,54 @@ def test_stop_resume_and_delete(here: Cli, gpu1: User) -> None:
     here("delete", "--yes", folder)
     assert not folder.exists()
     assert not list((here.home / ".local/state/gpuwatch/placements").iterdir())
+
+
+def orphan(here: Cli, user: User) -> tuple[Path, Path, int]:
+    """A study whose recorder was killed there; its folder here, a file that ends the run, and the
+    PID of the program that goes on."""
+    go = user.home / f"end-{secrets.token_hex(4)}"
+    script = f"echo $$ >{go}.pid; echo begun; " + UNTIL.format(name=go)
+    words = ("--record", "--detach", "--on", "ssh=gpu1", "--", "sh", "-c", script)
+    folder = Path(here(*words).stdout.strip())
+    wait_for(folder / PLACEMENT, '"running"')
+    until(lambda: lines(folder), "its output is here")
+    runs = (user.home / ".local/state/gpuwatch/runs").iterdir()
+    (run,) = (each for each in runs if folder.name in (each / RUN_SESSION).read_text())
+    recorder = json.loads((run / "recorder.lock").read_text())["pid"]
+    program = int(Path(f"{go}.pid").read_text())
+    os.kill(recorder, signal.SIGKILL)
+    wait_for(folder / PLACEMENT, '"orphaned"')
+    return folder, go, program
+
+
+def test_a_run_that_lost_its_recorder_there_is_told_and_ended(here: Cli, gpu1: User) -> None:
+    folder, _, program = orphan(here, gpu1)
+    died = "the recorder on gpu1 died, the workload still runs there"
+    (listed,) = json.loads(here.read("sessions", "--format", "json").stdout)["sessions"]
+    assert listed["status"] == "lost"
+    assert died in here.read("sessions").stdout
+    refused = here("resume", folder, code=2).stderr
+    assert died in refused
+    assert f"`gpuwatch attach --record {folder.name}` takes it over" in refused
+    assert f"`gpuwatch stop {folder.name}` ends it" in refused
+    assert f"stopped {folder}" in here("stop", folder).stderr
+    assert not Path(f"/proc/{program}").exists()
+    (listed,) = json.loads(here.read("sessions", "--format", "json").stdout)["sessions"]
+    assert (listed["status"], placement(folder)["state"]) == ("stopped", "ended")
+    same(folder, gpu1)
+
+
+def test_a_run_that_lost_its_recorder_there_is_taken_over_there(here: Cli, gpu1: User) -> None:
+    folder, go, program = orphan(here, gpu1)
+    taking = here.start("attach", "--record", folder.name)
+    until(lambda: placement(folder)["state"] == "running", "it is recorded again")
+    assert Path(f"/proc/{program}").exists()
+    go.touch()
+    _, errors = taking.communicate(timeout=120)
+    assert taking.returncode == 0, errors
+    (listed,) = json.loads(here.read("sessions", "--format", "json").stdout)["sessions"]
+    assert (listed["status"], placement(folder)["state"]) == ("finished", "ended")
+    same(folder, gpu1)
 
 
 def test_an_interrupt_here_ends_it_there(here: Cli, gpu1: User) -> None:

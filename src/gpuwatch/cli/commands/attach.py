@@ -9,21 +9,24 @@ no effect on it; Ctrl-C stops the run. With --detach too, it continues in the ba
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from functools import partial
 from pathlib import Path
 
 from gpuwatch.cli.options import screen_options
-from gpuwatch.cli.say import say
+from gpuwatch.cli.say import put, say
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.text import shell, to_paste
 from gpuwatch.places import placements
 from gpuwatch.places.placements import Placed
+from gpuwatch.session import placement
+from gpuwatch.session.placement import JobState
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import status
-from gpuwatch.session.study.progress import recorder_alive
+from gpuwatch.session.study.progress import recorder_alive, without_recorder
 from gpuwatch.session.study.study_folder import is_held, sessions_in
 
 _LOOK_SECONDS = 0.2
@@ -51,10 +54,21 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         )
     if not arguments.record:
         return _watch(arguments, terminal.refresh(arguments))
-    path = session_lookup.session(arguments.session) if arguments.session else _running()
+    from gpuwatch.cli.commands import record
+
+    if (placed := _orphaned(arguments.session)) is not None:
+        from gpuwatch.cli.place import watching
+
+        watching.take_over(placed)
+        if arguments.detach:
+            put(placed.study)
+            return ExitCode.DONE
+        code = watching.until_over([placed])
+        record.print_summary(Path(placed.study))
+        return code
+    path = _to_take_over(arguments.session) if arguments.session else _running()
     if path is None:
         raise _nothing()
-    from gpuwatch.cli.commands import record
     from gpuwatch.recorder.observer import Observer, detach
     from gpuwatch.recorder.recover import take_over
 
@@ -63,6 +77,21 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     code = take_over(path, Observer(say))
     record.print_summary(path.parent)
     return code
+
+
+def _orphaned(session: str | None) -> Placed | None:
+    """The study at a place that lost its recorder there; ``None``: no such study is named."""
+    if session is None:
+        return None
+    placed = placements.named(session) or placements.of_study(_to_take_over(session).parent)
+    known = None if placed is None else placement.read(Path(placed.study))
+    return placed if known is not None and known.state is JobState.ORPHANED else None
+
+
+def _to_take_over(session: str) -> Path:
+    """Of a study the run that lost its recorder here."""
+    alone = without_recorder(Path(session)) if os.path.isdir(session) else None
+    return alone or session_lookup.session(session)
 
 
 def _watch(arguments: argparse.Namespace, refresh: float) -> int:

@@ -28,6 +28,8 @@ from gpuwatch.places import spec
 from gpuwatch.places.placements import Placed
 from gpuwatch.recorder.api import NotOwn, resumable
 from gpuwatch.recorder.request import Request
+from gpuwatch.session import placement
+from gpuwatch.session.placement import JobState
 from gpuwatch.session.study.outcomes import missing
 from gpuwatch.session.study.plan import PLAN, Plan, read, unique
 
@@ -71,6 +73,9 @@ def _at_its_place(placed: Placed, arguments: argparse.Namespace) -> int:
     folder = Path(placed.study)
     plan = read(folder)
     if not placed.done:
+        known = placement.read(folder)
+        if known is not None and known.state is JobState.ORPHANED:
+            raise UsageError(known.text, known.hint)
         raise UsageError(
             f"{folder} is not over on {placed.place}", f"watch it: {to_paste('attach', folder)}"
         )

@@ -1,4 +1,7 @@
-"""Record what is missing of a study that was sent here; started by gpuwatch at another host."""
+"""Record what is missing of a study that was sent here; started by gpuwatch at another host.
+
+With --look: print whether a run of it goes on although its recorder died.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.request import Request
 from gpuwatch.session.study.attempts import ATTEMPT
 from gpuwatch.session.study.plan import read
+from gpuwatch.session.study.progress import without_recorder
 
 
 def _runs(text: str) -> frozenset[int]:
@@ -29,11 +33,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=_runs, metavar="INDEX,...")
     parser.add_argument("--one-block", action="store_true")
     parser.add_argument("--detach", action="store_true")
+    parser.add_argument("--look", action="store_true")
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     launch.need_linux()
     folder = arguments.folder.absolute()
+    if arguments.look:
+        print("started" if without_recorder(folder) is None else "orphaned")
+        return 0
     plan = read(folder)
     if plan is None or not ATTEMPT.fullmatch(arguments.attempt):
         raise UsageError(f"{folder} has no plan that can be read", "start the study again")

@@ -20,7 +20,7 @@ from gpuwatch.core.signals import handled
 from gpuwatch.core.text import to_paste
 from gpuwatch.core.units import counted
 from gpuwatch.places import capsule, load, placements, spec
-from gpuwatch.places.base import NeedsPerson, Place
+from gpuwatch.places.base import STUDY, NeedsPerson, Place
 from gpuwatch.places.machines import Machines, temporary_folder
 from gpuwatch.places.placements import Placed
 from gpuwatch.session import placement
@@ -185,6 +185,22 @@ def until_over(sent: Sequence[Placed]) -> int:
                 code = max(code, error.exit_code)
         code = max(code, exit_code(each.folder))
     return ExitCode.INTERRUPTED if signal.SIGINT in asked else code
+
+
+def take_over(placed: Placed) -> None:
+    """Have the place record a run again whose recorder died there.
+
+    Raises:
+        NotAvailable: the place cannot be reached, or does not take it over.
+    """
+    command = ["attach", "--record", "--detach", STUDY]
+    with sending.opened(placed).open(placed.job, command) as process:
+        process.communicate()
+    if process.returncode != 0:
+        name = Path(placed.study).name
+        raise NotAvailable(
+            f"{placed.place} did not take over {name}", f"see how it is: {to_paste('attach', name)}"
+        )
 
 
 def _stop(going_on: Sequence[Placed]) -> None:

@@ -12,7 +12,7 @@ from typing import IO
 
 from gpuwatch.core.errors import NotAvailable, UsageError
 from gpuwatch.core.models import Problem
-from gpuwatch.core.text import clean
+from gpuwatch.core.text import clean, to_paste
 from gpuwatch.places.base import STUDY, Job, JobState, JobStatus, Place, PlaceSpec, Refused
 from gpuwatch.places.ssh import scripts
 from gpuwatch.places.ssh.connection import Answer, Connection
@@ -28,6 +28,7 @@ _STATES = {
     b"held": JobState.RUNNING,
     b"starting": JobState.STARTING,
     b"started": JobState.ENDED,
+    b"orphaned": JobState.ORPHANED,
 }
 """What became of an attempt by the word of :func:`scripts.state`; any other: it failed."""
 _SEND_SECONDS = 3600.0
@@ -170,7 +171,11 @@ class SshPlace(Place):
             *_, word = self._expect(self._connection.run(script)).output.split() or [b""]
         except NotAvailable as error:
             return JobStatus(JobState.UNKNOWN, error.message, hint=error.hint)
-        return JobStatus(_STATES.get(word, JobState.FAILED), where=self._host)
+        state, hint = _STATES.get(word, JobState.FAILED), None
+        if state is JobState.ORPHANED:
+            attach, stop = (to_paste(it, job.folder.name) for it in ("attach --record", "stop"))
+            hint = f"`{attach}` takes it over, `{stop}` ends it"
+        return JobStatus(state, hint=hint, where=self._host)
 
     def open(self, job: Job, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start gpuwatch there; see :class:`gpuwatch.places.base.Place`."""

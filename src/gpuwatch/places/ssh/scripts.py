@@ -177,11 +177,15 @@ exec "$py" -I -c {shlex.quote(_START)} "$study" {attempt} \\
 
 
 def state(choice: str | None, name: str, attempt: str) -> str:
-    """Prints one word on an attempt: ``held``, ``starting``, ``started`` or ``failed``."""
+    """Prints one word on an attempt at last: ``held``, ``starting``, ``started``, ``failed``, or,
+    as gpuwatch there sees it, ``orphaned``."""
     return f"""\
 {python(choice)}
 {study(name)}
-exec "$py" -I -c {shlex.quote(_STATE)} "$study" {attempt}"""
+word="$("$py" -I -c {shlex.quote(_STATE)} "$study" {attempt})" || exit
+echo "$word"
+[ "$word" = started ] && [ -f "$study/{_OWN}" ] || exit 0
+exec "$py" "$study/{_OWN}" start-plan "$study" --attempt {attempt} --look"""
 
 
 def log(name: str) -> str:

@@ -151,6 +151,8 @@ def _placed(meta: Mapping[str, JSON], path: Path, placement: Placement) -> Statu
         return Status(State.UNKNOWN, text)
     if placement.state is JobState.UNKNOWN:
         return Status(State.UNKNOWN, f"{placement.text}{hint}", live=True)
+    if placement.state is JobState.ORPHANED:
+        return Status(State.LOST, f"{placement.text}{hint}")
     text = f"running on {placement.where or placement.place}"
     state = _LIVE.get(str(mapping(meta.get("run_state")).get("state")))
     if state is not None:

@@ -13,7 +13,7 @@ from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.processes import ProcessId
 from gpuwatch.session.placement import read as read_placement
 from gpuwatch.session.reading.reader import known_meta
-from gpuwatch.session.reading.status import BAD, State, process_id, status
+from gpuwatch.session.reading.status import BAD, State, goes_on_alone, process_id, status
 from gpuwatch.session.study.estimate import Timing, cell, times_of_study, timing_of_meta
 from gpuwatch.session.study.plan import WARM_UP, Plan, PlannedRun, read, run_label
 from gpuwatch.session.study.study_folder import is_held, not_run, sessions_in
@@ -153,6 +153,12 @@ def recorder_of(folder: Path) -> ProcessId | None:
         if recorder is not None and recorder.alive():
             return recorder
     return None
+
+
+def without_recorder(folder: Path) -> Path | None:
+    """The session of a run of the study that goes on here although its recorder died."""
+    sessions = sessions_in(folder)
+    return next((path for path in sessions if goes_on_alone(known_meta(path) or {})), None)
 
 
 def _run(plan: Plan | None, file: str) -> PlannedRun | None:
