@@ -250,6 +250,10 @@ class Place(Protocol):
         """
         ...
 
+    def left(self, job: Job) -> str | None:
+        """What may still run of a job that is over; ``None``: nothing, as far as is known."""
+        return None
+
     def let_go(self, job: Job, native: str) -> None:
         """Remove what the place keeps of a job that is over and fetched.
 

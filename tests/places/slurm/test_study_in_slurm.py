@@ -252,13 +252,41 @@ def test_a_time_limit_lets_the_workload_save(here: Cli) -> None:
     here("attach", "--plain", folder.name, code=1)
 
 
-def test_a_recorder_that_is_killed_is_told(here: Cli) -> None:
-    folder = send(here, "nodelist=n1", "--", "sh", "-c", SAVES)
+def test_a_recorder_that_is_killed_is_told_and_what_it_left_before_it_is_sent_again(
+    here: Cli,
+) -> None:
+    folder = send(here, "nodelist=n2", "--", "sh", "-c", f"echo $$ >>pids; echo a; {ONCE}")
     wait_for(folder, "running")
     until((here.home / "begun").exists, "it begins", PATIENCE)
+    until(lambda: log(sessions(folder)[0]), "its session has all that tells of it")
     native = str(placement(folder)["native"])
     subprocess.run(["scancel", "--batch", "--signal=KILL", native], check=True)
-    assert wait_for(folder, "lost")["reason"] == "its recorder was killed"
+    reason = str(wait_for(folder, "lost")["reason"])
+    left = re.fullmatch(
+        r"its recorder was killed; (its workload may still run on (\S+): PID \d+)", reason
+    )
+    assert left is not None, reason
+    (record,) = records(here)
+    until(lambda: json.loads(record.read_text())["done"], f"{record} is done", PATIENCE)
+    told = here("stop", folder, code=2).stderr
+    assert f"is recorded on {left[2]}" in told and "not running" not in told
+    there = ["srun", "--nodelist=n2", "--quiet", *here.argv("stop", folder)]
+    (here.home / "go").touch()
+    said = here("resume", "--detach", "--on", "slurm,nodelist=n1,begin=now+1hour", folder).stderr
+    assert f"{left[1]}; `gpuwatch stop {folder.name}` there ends it" in said
+    here("stop", folder)
+    wait_for(folder, "cancelled")
+    subprocess.run(there, check=True, env=here.env, cwd=here.home)
+    assert (here.home / "saved").read_text() == "saved\n"
+    assert status(here) == ["stopped"]
+    assert "may still run" not in here("resume", "--on", "slurm", folder).stderr
+    assert status(here) == ["finished"] and (here.home / "pids").read_text().count("\n") == 2
+
+
+def log(session: Path) -> int:
+    """How many lines of output it has."""
+    with SessionReader(session) as reader:
+        return len(reader.log())
 
 
 def test_a_study_goes_on_when_its_follower_is_killed(here: Cli) -> None:

@@ -58,7 +58,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 def _stop_named(text: str) -> int:
     placed = _at_a_place(text)
-    if placed is not None:
+    # Where a job's recorder was killed, what it left is stopped on its node as any run there.
+    if placed is not None and not (placed.done and folders_of(Path(placed.study))):
         from gpuwatch.cli.place.stopping import stop as stop_there
 
         say(stop_there(placed) or f"{placed.study} is not running")

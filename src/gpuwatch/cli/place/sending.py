@@ -14,7 +14,7 @@ from gpuwatch.cli.say import confirmed, say
 from gpuwatch.core import paths, units
 from gpuwatch.core.errors import GpuwatchError, NotAvailable, UsageError
 from gpuwatch.core.models import Problem
-from gpuwatch.core.text import shell
+from gpuwatch.core.text import shell, to_paste
 from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.places import capsule, job_notes, load, placements, spec, working_folder
 from gpuwatch.places.base import JobState, Place, Preview, Refused
@@ -160,9 +160,15 @@ def again(placed: Placed) -> Placed:
 
     Raises:
         NotAvailable: the place cannot be reached, or does not take it.
+        UsageError: what is left of the attempt before may run, and the user starts nothing beside.
     """
     place = opened(placed)
     check(place)
+    if (left := place.left(placed.job)) is not None:
+        stop = to_paste("stop", Path(placed.study).name)
+        say(f"{left}; `{stop}` there ends it")
+        if confirmed("Start the missing runs beside it?") is False:
+            raise UsageError("nothing was started", f"on that node: {stop}")
     placed = placements.new_attempt(placed)
     try:
         return submit(placed, place)

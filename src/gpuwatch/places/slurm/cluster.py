@@ -9,8 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.models import mapping
+from gpuwatch.core.text import clean
 from gpuwatch.places.base import STUDY, Job, Place, PlaceSpec
 from gpuwatch.places.slurm import commands, options
+from gpuwatch.session.reading.status import process_id
+from gpuwatch.session.study.estimate import known_meta
 from gpuwatch.session.study.study_folder import sessions_in
 
 LOGIN = "start it on a host that has Slurm's commands, such as the cluster's login node"
@@ -75,6 +79,16 @@ class Cluster(Place):
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+
+
+def may_still_run(folder: Path) -> str | None:
+    """What a session without an end says of its workload, unless that is known to be over."""
+    for path in sessions_in(folder):
+        meta = known_meta(path) or {}
+        holder = process_id(mapping(meta.get("handle")).get("holder"))
+        if "result" not in meta and holder is not None and holder.alive() is not False:
+            return f"its workload may still run on {clean(holder.host)}: PID {holder.pid}"
+    return None
 
 
 def unfinished(folder: Path) -> bool:

@@ -19,7 +19,7 @@ from gpuwatch.core.paths import end_of
 from gpuwatch.places import base, job_notes
 from gpuwatch.places.base import Description, Job, JobState, JobStatus, Preview, Refused
 from gpuwatch.places.slurm import commands, nodes, script, states
-from gpuwatch.places.slurm.cluster import Cluster, unfinished
+from gpuwatch.places.slurm.cluster import Cluster, may_still_run, unfinished
 from gpuwatch.places.slurm.states import Seen
 from gpuwatch.session.placement import CAPSULE, JOB_LOG
 from gpuwatch.session.study import study_folder
@@ -172,7 +172,7 @@ class SlurmPlace(Cluster):
         if ended is not None and ended.signal == signal.SIGKILL:
             if _MEMORY.search(self.log(job, native)):
                 return states.status(Seen(native, "OUT_OF_MEMORY", node=status.where), begun=True)
-            killed = "its recorder was killed"
+            killed = "; ".join(filter(None, ("its recorder was killed", self.left(job))))
             return JobStatus(JobState.LOST, killed, hint=base.RESUME, where=status.where)
         if (
             ended is not None
@@ -228,6 +228,16 @@ class SlurmPlace(Cluster):
         job_notes.note_cancelled(job)
         told.append(f"--name={script.name(job.folder, job.attempt)}")
         self._cancel(seen.id, *told, f"--user={os.geteuid()}")
+
+    def left(self, job: Job) -> str | None:
+        """What may still run on its node, unless Slurm ends all of a job by its control group.
+
+        Raises:
+            NotAvailable: Slurm cannot be asked.
+        """
+        if "proctrack/cgroup" in commands.run(["scontrol", "show", "config"]).output:
+            return None
+        return may_still_run(job.folder)
 
     def log(self, job: Job, native: str) -> str:
         """The end of what the job printed."""
