@@ -13,8 +13,8 @@ from gpuwatch.core.models import mapping
 from gpuwatch.core.text import clean
 from gpuwatch.places.base import STUDY, Job, Place, PlaceSpec
 from gpuwatch.places.slurm import commands, options
+from gpuwatch.session.reading.reader import known_meta
 from gpuwatch.session.reading.status import process_id
-from gpuwatch.session.study.estimate import known_meta
 from gpuwatch.session.study.study_folder import sessions_in
 
 LOGIN = "start it on a host that has Slurm's commands, such as the cluster's login node"
