@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from gpuwatch.analysis.comparison.side_by_side import differences
 from gpuwatch.analysis.explain.kernels import differing, executed
@@ -92,8 +93,16 @@ def conditions(sides: Sides) -> list[Evidence]:
     kinds = {session.window.kind for sessions in sides.sessions for session in sessions}
     if len(kinds) != 1:
         return []
-    rates = [text for name, label, unit in _RATES if (text := _rate(sides, name, label, unit))]
-    held = [f"{label} {share}" for name, label in _HELD if (share := _share(sides, name))]
+    rates, held = [], []
+    for name, label, unit in _RATES:
+        first, second = sides.middles(partial(mean_of, name=name))
+        if first and second is not None and abs(second / first - 1) >= RELATIVE:
+            rates.append(f"{label} {sides.both(units.si(first, unit), units.si(second, unit))}")
+    for name, label in _HELD:
+        first, second = sides.middles(partial(mean_of, name=name))
+        if first is not None and second is not None and abs(second - first) >= SHARES:
+            both = sides.both(f"{units.percent(first)} of the time", units.percent(second))
+            held.append(f"{label} {both}")
     source = f"means over the {kinds.pop()}, then over the runs"
     return [
         Evidence(rung, "; ".join(texts), None, Method.MEASURED, source)
@@ -114,20 +123,6 @@ def load(sides: Sides) -> Evidence | None:
     kinds = sorted({session.window.kind for of in sides.sessions for session in of})
     source = f"means over the {' or the '.join(kinds)}, then over the runs"
     return Evidence("load", text, None, Method.MEASURED, source)
-
-
-def _rate(sides: Sides, name: str, label: str, unit: str) -> str | None:
-    first, second = sides.middles(lambda session: mean_of(session, name))
-    if not first or second is None or abs(second / first - 1) < RELATIVE:
-        return None
-    return f"{label} {sides.both(units.si(first, unit), units.si(second, unit))}"
-
-
-def _share(sides: Sides, name: str) -> str | None:
-    first, second = sides.middles(lambda session: mean_of(session, name))
-    if first is None or second is None or abs(second - first) < SHARES:
-        return None
-    return sides.both(f"{units.percent(first)} of the time", units.percent(second))
 
 
 _MOST_NAMED = 4

@@ -44,7 +44,15 @@ def differing(sides: Sides) -> tuple[Differing, Differing, Evidence | None]:
     if not families:
         return (), (), None
     table = families[0].table
-    launched = [_launched(cell, table) for cell in sides.cells]
+    launched = [
+        {
+            str(name)
+            for run in cell.judged
+            if run.session.profile is not None and table in run.session.profile.tables
+            for name in run.session.profile.tables[table].column("Name")
+        }
+        for cell in sides.cells
+    ]
     kernels = tuple(
         row
         for row in kernels
@@ -124,16 +132,6 @@ def _has_tables(profile: Profile | None) -> bool:
     return any(name in tables and tables[name].rows for name in (KERNELS, OPERATORS))
 
 
-def _launched(cell: Cell, table: str) -> set[str]:
-    """Names of all kernels in the profiles of a cell's judged runs."""
-    return {
-        str(name)
-        for run in cell.judged
-        if run.session.profile is not None and table in run.session.profile.tables
-        for name in run.session.profile.tables[table].column("Name")
-    }
-
-
 def _evidence(
     sides: Sides, kernels: Differing, families: Differing, profiles: Sequence[Profile]
 ) -> Evidence | None:
@@ -141,15 +139,11 @@ def _evidence(
     if not texts:
         return None
     derived = [each.time_source for each in profiles if each.time_source]
-    has_times = any(share for row in kernels for share in row.shares)
-    source = f"{profiles[0].tool}, of the run nearest to the mean of each environment"
-    return Evidence(
-        "kernels",
-        "; ".join(texts),
-        None,
-        Method.COUNTED if derived and has_times else Method.MEASURED,
-        f"{source}; times {derived[0]}" if derived and has_times else source,
-    )
+    source, method = profiles[0].tool, Method.MEASURED
+    source += ", of the run nearest to the mean of each environment"
+    if derived and any(share for row in kernels for share in row.shares):
+        source, method = f"{source}; times {derived[0]}", Method.COUNTED
+    return Evidence("kernels", "; ".join(texts), None, method, source)
 
 
 def _one_sided(sides: Sides, rows: Differing, profiles: Sequence[Profile]) -> Iterator[str]:
@@ -162,12 +156,11 @@ def _one_sided(sides: Sides, rows: Differing, profiles: Sequence[Profile]) -> It
             continue
         name, away = sides.names[here], sides.names[1 - here]
         what = "kernel" if alone[0].table == KERNELS else "operator"
-        derived = "derived " if any(each.time_source for each in profiles) else ""
+        amount, largest = _amount(alone, here), _amount(alone[:1], here)
         if timed:
+            derived = "derived " if any(each.time_source for each in profiles) else ""
             amount = f"{units.percent(sum(shares))} of its {derived}{what} time"
-        else:
-            amount = _amount(alone, here)
-        largest = _amount(alone[:1], here) if not timed else units.percent(alone[0].shares[here])
+            largest = units.percent(alone[0].shares[here])
         named = clean(short_name(alone[0].name or "", _LONGEST_NAME), _LONGEST_NAME)
         text = f"{units.counted(len(alone), what)} ran in {name} and not in {away}, {amount}: "
         text += _families(alone, here, timed=timed)
@@ -209,10 +202,7 @@ def _amount(rows: Sequence[KernelRow], here: int) -> str:
     """``24 launches, 1.58 GFLOP``, of what is known."""
     launches = total_of([row.launches[here] for row in rows])
     flop = total_of([row.flop[here] for row in rows])
+    parts = [] if launches is None else [units.counted(launches, "launch", "launches")]
+    parts += [] if flop is None else [units.si(flop, "FLOP")]
     per = " a step" if rows[0].per_step else ""
-    parts = []
-    if launches is not None:
-        parts.append(units.counted(launches, "launch", "launches"))
-    if flop is not None:
-        parts.append(units.si(flop, "FLOP"))
     return f"{', '.join(parts)}{per}" if parts else "how often is not known"

@@ -101,8 +101,7 @@ def _interval(sides: Sides) -> Interval | None:
         }
         for cell in sides.cells
     )
-    added = [second[block] - first[block] for block in sorted(first.keys() & second.keys())]
-    return difference(added)
+    return difference([second[block] - first[block] for block in first.keys() & second.keys()])
 
 
 def _stage(sides: Sides, extra: float) -> str:
@@ -307,21 +306,17 @@ def _evidence(
 ) -> Weighed:
     """Evidence on a part of the step."""
     points, both = part.points, _both(sides, part)
-    if points.changed and not split.known:
-        text = f"{name} {both}: {points.text()}"
-    elif points.changed and points.estimate * split.change < 0:
-        text = f"{name} {both}: {points.text()}, against the change"
-    elif points.changed:
+    if points.changed and split.known and points.estimate * split.change >= 0:
         text = f"{name} {both}: accounts for {points.text(split.change)}"
+    elif points.changed:
+        text = f"{name} {both}: {points.text()}{', against the change' * split.known}"
     elif points.same(sides.margin):
         text = f"{name} unchanged: {both}, {points.text()}"
     else:
         text = f"{name} can't be told apart: {both}, {points.text()}"
     text += f"; {more}" if more else ""
-    judged = points.judged
-    return abs(points.estimate), Evidence(
-        rung, text, judged, Method.MEASURED, source, of if judged else ""
-    )
+    judged, of = points.judged, of if points.judged else ""
+    return abs(points.estimate), Evidence(rung, text, judged, Method.MEASURED, source, of)
 
 
 def _left_over(rung: str, split: Split, parts: str, cause: str, source: str) -> Iterator[Weighed]:

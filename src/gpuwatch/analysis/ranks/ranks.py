@@ -18,7 +18,7 @@ from gpuwatch.analysis.ranks.stragglers import (
     judge,
     reasons,
 )
-from gpuwatch.analysis.samples.source import Column, Source, select_channels
+from gpuwatch.analysis.samples.source import Source, select_channels
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.core.aggregate import grouped, total_of
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -277,7 +277,6 @@ def recorded_ranks(
     steps: Sequence[RankStepRow],
 ) -> Ranks | None:
     """Compare the ranks of a session; ``None`` for a run of fewer than two."""
-
     timed = [row.t for row in steps if not row.warmup]
 
     def sampled(since: int | None) -> Telemetry:
@@ -293,7 +292,11 @@ def _telemetry(reader: SessionReader, source: Source, window: Window) -> Telemet
     columns = source.columns(channels, window)
     metrics: dict[str, dict[str, float]] = {}
     for channel in channels:
-        mean = _mean(columns[channel.id])
+        column = columns[channel.id]
+        mean = None if column.integral is None else column.integral.mean
+        known = column.values[~np.isnan(column.values)]
+        if mean is None and known.size:
+            mean = float(known.mean())
         if mean is not None:
             metrics.setdefault(str(uuids[channel.device]), {})[channel.metric] = mean
     neighbours: dict[str, tuple[str, ...]] = {}
@@ -303,22 +306,11 @@ def _telemetry(reader: SessionReader, source: Source, window: Window) -> Telemet
         if uuid and process.owned is False and there and MPS_SERVER not in (process.name or ""):
             name = f"{process.name or 'a process'} (PID {process.pid})"
             neighbours[uuid] = (*neighbours.get(uuid, ()), name)
-    return Telemetry(metrics, neighbours, _cores(reader, window))
-
-
-def _cores(reader: SessionReader, window: Window) -> dict[int, float]:
-    """Mean cores by process, from moments spread evenly over the window."""
-    found = grouped(
+    cores = grouped(
         (process.pid, process.cores)
         for moment in np.linspace(window.start, window.end, _MOMENTS + 1)[1:]
         for process in reader.processes(int(moment)).all
         if process.cores is not None and process.running
     )
-    return {pid: sum(cores) / len(cores) for pid, cores in found.items()}
-
-
-def _mean(column: Column) -> float | None:
-    if column.integral is not None and column.integral.mean is not None:
-        return column.integral.mean
-    known = column.values[~np.isnan(column.values)]
-    return float(known.mean()) if known.size else None
+    means = {pid: sum(of_process) / len(of_process) for pid, of_process in cores.items()}
+    return Telemetry(metrics, neighbours, means)

@@ -78,7 +78,9 @@ class Judged:
 
 def judge(cells: Cells, step_seconds: float) -> Judged:
     """Compare the ranks; ``step_seconds`` is the mean time of a step."""
-    parts = _blocks(cells.edges.shape[0])
+    count = cells.edges.shape[0]
+    blocks = max(FEWEST_BLOCKS, min(_MOST_BLOCKS, count // _CELLS))
+    parts = np.array_split(np.arange(count), min(count, blocks))
     if len(parts) < FEWEST_BLOCKS:
         return Judged((), (), len(parts))
     margin = MARGIN * step_seconds
@@ -104,12 +106,6 @@ def judge(cells: Cells, step_seconds: float) -> Judged:
         elif excess.low > margin:
             named.append(excess)
     return Judged(excesses, tuple(sorted(named, key=lambda each: -each.seconds)), len(parts))
-
-
-def _blocks(cells: int) -> list[np.ndarray]:
-    """Indices of the neighbouring cells of each block."""
-    count = max(FEWEST_BLOCKS, min(_MOST_BLOCKS, cells // _CELLS))
-    return np.array_split(np.arange(cells), min(cells, count))
 
 
 def _against_others(
@@ -287,9 +283,8 @@ def _phases(own: Measured, others: Sequence[Measured]) -> list[Reason]:
         if name not in WAITING
     }
     total = sum(seconds for seconds in more.values() if seconds > 0)
-    longest = sorted(more, key=lambda name: -more[name])
     found = []
-    for name in longest:
+    for name in sorted(more, key=lambda name: -more[name]):
         if more[name] > 0 and more[name] >= PHASE_SHARE * total:
             shown = _PHASES.get(name, clean(name, _LONGEST))
             text = f"{shown} +{units.milliseconds(more[name])} a step"

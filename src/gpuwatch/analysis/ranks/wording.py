@@ -33,16 +33,12 @@ def straggler(found: Straggler, ranks: Ranks) -> str:
         units.milliseconds(bound) if bound >= 0 else f"-{units.milliseconds(-bound)}"
         for bound in (excess.low, excess.high)
     )
-    step = (
-        f", {units.percent(excess.seconds / ranks.step_seconds)} of the step"
-        if ranks.step_seconds
-        else ""
-    )
     text = (
         f"rank {excess.rank} is slower than {others}: own time "
         f"{change(excess.relative)}, {units.milliseconds(excess.seconds)} a step ({low} to {high})"
-        f"{step}"
     )
+    if ranks.step_seconds:
+        text += f", {units.percent(excess.seconds / ranks.step_seconds)} of the step"
     if excess.since is not None and excess.before is not None:
         before = excess.before / excess.median if excess.median > 0 else 0.0
         text += f"; since {units.clock_time(excess.since / 1e9)}, {change(before)} before"
@@ -58,9 +54,8 @@ def short(ranks: Ranks) -> str:
     if ranks.stragglers:
         first = ranks.stragglers[0]
         name = leading(first)
-        parts = [f"slowest {first.excess.rank}", change(first.excess.relative)]
-        parts += [] if name is None else [name]
-        return f"{count} · {', '.join(parts)}"
+        parts = (f"slowest {first.excess.rank}", change(first.excess.relative), name)
+        return f"{count} · {', '.join(filter(None, parts))}"
     if ranks.reason is not None:
         return count
     return f"{count} · none stands out"
@@ -69,9 +64,8 @@ def short(ranks: Ranks) -> str:
 def leading(found: Straggler) -> str | None:
     """The name of what goes with a straggler first of all: a wait for data, else a metric."""
     reasons = found.goes_with
-    data = [each.name for each in reasons if each.name == DATA_WAIT]
-    sampled = [each.name for each in reasons if each.phase is None]
-    return next(iter([*data, *sampled, *(each.name for each in reasons)]), None)
+    order = sorted(reasons, key=lambda each: (each.name != DATA_WAIT, each.phase is not None))
+    return order[0].name if order else None
 
 
 def change(relative: float) -> str:

@@ -15,6 +15,7 @@ from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
 from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow, StepRow
 
@@ -34,7 +35,6 @@ _ALL_RUNS = 8400
 """Most points of all runs on a page together."""
 _MOST_LINES = 20_000
 """Step lines from which on only an even selection is read, one for each point."""
-_NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,15 @@ def run_series(reader: SessionReader, points: int = POINTS) -> RunSeries:
         NotASession: the file is damaged.
     """
     meta = reader.meta()
-    channels = _channels(reader)
+    used = {device.id for device in reader.devices() if device.used}
+    channels = [
+        channel
+        for channel in reader.channels()
+        if channel.metric in SHOWN
+        and channel.device in used
+        and channel.kind == Kind.GAUGE.value
+        and channel.sampled_as is not Method.UNAVAILABLE
+    ]
     read = reader.samples([channel.id for channel in channels])
     placed = _placed(read.t, max(1, points))
     lines, source, doubt = _step_lines(reader, meta, points)
@@ -111,24 +119,12 @@ def run_series(reader: SessionReader, points: int = POINTS) -> RunSeries:
     return RunSeries(
         session=str(mapping(meta.get("session")).get("id", "")),
         path=str(reader.path),
-        seconds=tuple((t - start) / _NS for t in placed.times),
+        seconds=tuple((t - start) / NS for t in placed.times),
         zero="first timed step" if first else "start of the recording",
         steps=_steps_done(lines, None if several_writers(meta) else first, placed.times),
         metrics={name: metrics[name] for name in SHOWN if name in metrics},
         merged=max((end - begin for begin, end in placed.rows), default=1),
     )
-
-
-def _channels(reader: SessionReader) -> list[ChannelRow]:
-    used = {device.id for device in reader.devices() if device.used}
-    return [
-        channel
-        for channel in reader.channels()
-        if channel.metric in SHOWN
-        and channel.device in used
-        and channel.kind == Kind.GAUGE.value
-        and channel.sampled_as is not Method.UNAVAILABLE
-    ]
 
 
 def _placed(times: Sequence[int], points: int) -> _Points:
@@ -249,9 +245,7 @@ def _derived(
     for name, (work, how) in works(count).items():
         values = (None, *rate_series(lines, work, placed.ends))[: len(placed.ends)]
         if any(value is not None for value in values):
-            gauges[name] = Gauge(
-                CATALOGUE[name].unit, Method.COUNTED, f"{how}{source}", 1, tuple(values)
-            )
+            gauges[name] = Gauge(CATALOGUE[name].unit, Method.COUNTED, f"{how}{source}", 1, values)
     return gauges
 
 

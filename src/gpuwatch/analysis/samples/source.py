@@ -11,6 +11,7 @@ from gpuwatch.analysis.samples.rates import StepLine
 from gpuwatch.analysis.samples.window import Window, few_sample_times
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Kind
+from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow
 from gpuwatch.session.schema import BUCKET_SECONDS
@@ -19,8 +20,8 @@ MOST_RATES = 20_000
 """Samples in a window from which on rates of steps are averaged over ten seconds."""
 MOST_LINES = 20_000
 """Step lines from which on those of ten seconds are read together."""
-_BUCKET_NS = BUCKET_SECONDS * 1_000_000_000
-_NEAR_NS = 10_000_000_000
+_BUCKET_NS = BUCKET_SECONDS * NS
+_NEAR_NS = 10 * NS
 """Before and behind a window every channel has a value within this time, also those that are read
 less often than every tick."""
 _RATES = f"long: step rates are averages over {BUCKET_SECONDS} s; their mean is exact"
@@ -132,11 +133,9 @@ def _column(channel: ChannelRow, t: np.ndarray, values: np.ndarray, window: Wind
     if readings:
         # Some counters are read with every other sample, or less often.
         values = np.interp(t, readings.t, readings.values, left=np.nan, right=np.nan)
-    ends = [
-        _between(t, values, int(first), window.start),
-        _between(t, values, int(behind), window.end),
-    ]
-    return Column(np.concatenate([ends[:1], values[first:behind], ends[1:]]), None)
+    start = _between(t, values, int(first), window.start)
+    end = _between(t, values, int(behind), window.end)
+    return Column(np.concatenate([[start], values[first:behind], [end]]), None)
 
 
 def _between(t: np.ndarray, values: np.ndarray, index: int, moment: int) -> float:
