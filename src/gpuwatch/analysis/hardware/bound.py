@@ -24,7 +24,7 @@ Two shares decide, that of the compute ceiling and that of the bandwidth:
 from __future__ import annotations
 
 from gpuwatch.analysis.hardware.ceilings import MEASURED as CALIBRATED
-from gpuwatch.analysis.hardware.ceilings import NEVER_MEASURED, SHEET, Ceiling, Missing, is_over
+from gpuwatch.analysis.hardware.ceilings import SHEET, Ceiling, Missing, is_over
 from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, OUTSIDE, Point, Rates
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -61,8 +61,7 @@ def verdict_of(
     data_type: str | None,
     compute: Ceiling | None,
     bandwidth: Ceiling | None,
-    *,
-    missing: Missing = NEVER_MEASURED,
+    missing: Missing,
 ) -> Verdict:
     """Name what bounds a run; the module's docstring gives the thresholds and their reasons.
 
@@ -76,16 +75,13 @@ def verdict_of(
     at_clock, clock = _at_clock(point.rate, compute, rates), ""
     if at_clock is not None and of_compute is not None and at_clock - of_compute > _APART:
         clock = f", {units.percent(at_clock)} at the clock it had"
-    parts = [
-        "" if compute is None else f"compute at {_of(of_compute, compute)}{clock}",
-        ""
-        if bandwidth is None
-        else f"bandwidth at {_of(of_bandwidth, bandwidth)}{_BY[point.bytes_kind]}",
-    ]
+    parts = [] if compute is None else [f"compute at {_of(of_compute, compute)}{clock}"]
+    if bandwidth is not None:
+        parts.append(f"bandwidth at {_of(of_bandwidth, bandwidth)}{_BY[point.bytes_kind]}")
     held = ""
     if rates.clocks is not None:
         held = f"; the clocks were held down {_of_time(rates.clocks.held)}"
-    shares = ", ".join(filter(None, parts)) + (held if any(parts) else "")
+    shares = ", ".join(parts) + (held if parts else "")
     limit = rates.limit
     if limit is not None and rates.flop is not None and is_over(limit, rates.flop):
         share = units.percent(rates.flop / limit.value)
@@ -116,7 +112,7 @@ def verdict_of(
         return _cannot_tell(f"{saved}, so they show no bound ({shares})", _measured(rates))
     near_bandwidth = of_bandwidth is not None and of_bandwidth >= NEAR
     if near_bandwidth and (of_compute is None or (of_bandwidth or 0) >= of_compute):
-        shares = ", ".join(filter(None, reversed(parts))) + held
+        shares = ", ".join(reversed(parts)) + held
         if algorithmic:
             return _bound(MEMORY, shares, _measured(rates), bandwidth, "caches save little")
         return _bound(MEMORY, shares, None, bandwidth)
@@ -202,11 +198,11 @@ def _bound(
     bound: str, shares: str, hint: str | None, ceiling: Ceiling | None, *conditions: str
 ) -> Verdict:
     """Memory- or compute-bound, with conditions where something is doubtful."""
-    doubtful = ceiling is not None and ceiling.doubt
-    if doubtful and ceiling is not None:
+    hints = [hint] if hint else []
+    if ceiling is not None and ceiling.doubt:
         conditions = (*conditions, f"the {ceiling.text} was not measured too low")
+        hints.append(AGAIN)
     condition = f", if {' and '.join(conditions)}" if conditions else ""
-    hints = [text for text in (hint, AGAIN if doubtful else None) if text]
     told = shares.removeprefix("compute at ")
     return Verdict(bound, f"{bound}-bound{condition}: {told}", "; ".join(hints) or None)
 
@@ -263,12 +259,12 @@ def _of_time(share: float) -> str:
 
 def _idle_causes(rates: Rates, least: float, *, idle: float | None = None) -> str:
     """Waits that take ``least`` of the time or more, for data first."""
-    data = rates.data_share
-    causes = (
-        [] if data is None else [(data, f"waiting for data took {units.percent(data)} of the step")]
-    )
-    causes += [] if idle is None else [(idle, _idle_text(rates, idle))]
-    return "; ".join(text for share, text in causes if share >= least)
+    causes, data = [], rates.data_share
+    if data is not None and data >= least:
+        causes.append(f"waiting for data took {units.percent(data)} of the step")
+    if idle is not None and idle >= least:
+        causes.append(_idle_text(rates, idle))
+    return "; ".join(causes)
 
 
 def _by_host(rates: Rates, least: float, text: str, hint: str | None = None) -> Verdict:

@@ -83,9 +83,7 @@ def missing_of(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> Missin
         return Missing(UNKNOWN_GPUS, _TELL_GPUS)
     recorded = mapping(meta.get("ceilings_missing"))
     reason, hint = recorded.get("reason"), recorded.get("hint")
-    if not reason or not hint:
-        return NEVER_MEASURED
-    return Missing(clean(reason), clean(hint))
+    return Missing(clean(reason), clean(hint)) if reason and hint else NEVER_MEASURED
 
 
 def ceilings_of(
@@ -207,8 +205,7 @@ def _measured(name: str, entry: Mapping[str, JSON], document: Mapping[str, JSON]
         how.append(f"while the run has torch {document['run_torch']}")
         text += ", by another torch"
     unit = "By/s" if name == BANDWIDTH else "FLOP/s"
-    warnings = dict.fromkeys(clean(warning) for warning in warnings_of(entry, document))
-    doubt = "; ".join(warnings) or None
+    doubt = "; ".join(dict.fromkeys(map(clean, warnings_of(entry, document)))) or None
     source = f"gpuwatch calibrate: {', '.join(how)}"
     return Ceiling(name, value, unit, MEASURED, text, source, doubt)
 

@@ -248,7 +248,12 @@ def shared(
     share = None if busy is None else busy.mean
     reports_cuda = str(run.get("device") or "").startswith("cuda")
     if ids and absent and reports_cuda and not served and share is not None and share >= _BUSY:
-        findings.append(_elsewhere(ids, share))
+        text = (
+            f"the workload reports cuda, but NVML lists none of its processes on {', '.join(ids)}, "
+            f"busy {units.percent(share)} of the time: the figures may belong to others (is the "
+            "workload on another GPU, or does a server outside its process tree run its kernels?)"
+        )
+        findings.append(Finding("sharing", True, text, None, share, "1"))
     return findings
 
 
@@ -267,12 +272,3 @@ def _others(others: Sequence[GpuProcessRow]) -> Finding:
 def _name(process: GpuProcessRow) -> str:
     size = "" if process.bytes is None else f", {units.binary(process.bytes)}"
     return f"{process.name or 'a process'} (PID {process.pid}{size}) on {process.device}"
-
-
-def _elsewhere(ids: Sequence[str], share: float) -> Finding:
-    text = (
-        f"the workload reports cuda, but NVML lists none of its processes on {', '.join(ids)}, "
-        f"busy {units.percent(share)} of the time: the figures may belong to others (is the "
-        "workload on another GPU, or does a server outside its process tree run its kernels?)"
-    )
-    return Finding("sharing", True, text, None, share, "1")

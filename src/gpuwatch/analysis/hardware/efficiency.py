@@ -77,17 +77,15 @@ def traffic_of(
     devices: Sequence[str],
     window: Window,
     steps: int | None,
-    missing: str | None = None,
-    doubt: str | None = None,
+    missing: str | None,
+    doubt: str | None,
 ) -> Traffic:
     """Integrate the measured bandwidth of ``devices`` over ``window``, which has ``steps`` steps.
 
     ``steps`` is ``None`` where the window is not that of the timed steps; ``missing`` is the reason
     for a run without GPUs, ``doubt`` that against any figure per step.
     """
-    by_device = {
-        series.channel.device: series for series in samples if series.channel.metric == METRIC
-    }
+    by_device = {each.channel.device: each for each in samples if each.channel.metric == METRIC}
 
     def not_known(reason: str) -> Traffic:
         by = unknown("By", reason)
@@ -213,7 +211,7 @@ def efficiency_of(
     samples: Sequence[Samples],
     work: Work,
     counters: Counters | None,
-    processes: Sequence[GpuProcessRow] = (),
+    processes: Sequence[GpuProcessRow],
 ) -> Efficiency:
     """The efficiency of a run; ``metrics`` and ``by_device`` are the statistics over ``window``."""
     run, count = mapping(meta.get("run")), mapping(meta.get("count"))
@@ -237,6 +235,7 @@ def efficiency_of(
     means = _means(by_device, ids) if steady else {}
     rate = None if program.doubt else work.rate
     shares = {name: each / (work.mean_seconds or math.inf) for name, each in work.phases.items()}
+    own_ceilings = every.get(data_type or "", ())
     rates = Rates(
         flop=flop.value,
         bytes=size.value,
@@ -276,11 +275,9 @@ def efficiency_of(
         covers=tuple(device.id for device in of_run),
         data_type=data_type,
         flop_rate=flop,
-        flop_shares=_shares(
-            None if is_over(rates.limit, flop.value) else flop.value, every.get(data_type or "", ())
-        ),
+        flop_shares=_shares(None if is_over(rates.limit, flop.value) else flop.value, own_ceilings),
         most_executed=most,
-        most_executed_shares=_shares(most.value, every.get(data_type or "", ())),
+        most_executed_shares=_shares(most.value, own_ceilings),
         mfu=mfu,
         mfu_at_maximum_clock=mfu_at_maximum_clock,
         mfu_peaks=over,

@@ -92,11 +92,9 @@ def with_energy(
     """``metrics`` with the energy of ``gpus`` replaced by that of :func:`gpu_energy`."""
     statistic = metrics.get(COUNTER) or unavailable("J", "", "not sampled")
     figure = gpu_energy(samples, gpus, window)
-    if figure.value is None and statistic.max is None:
-        return metrics
     if figure.value is None:
         missing = unavailable(statistic.unit, statistic.source, figure.reason or "not known")
-        return {**metrics, COUNTER: missing}
+        return metrics if statistic.max is None else {**metrics, COUNTER: missing}
     mean, p50, p95 = (
         v * figure.value / statistic.max if v is not None and statistic.max else None
         for v in (statistic.mean, statistic.p50, statistic.p95)

@@ -136,14 +136,9 @@ def family_seconds(profile: Profile | None) -> dict[str, float]:
     table = family_table(profile)
     if table is None or table.rows_left_out:
         return {}
-    times = table.numbers(_STEP_TIME)
-    if None in times:
-        return {}
-    return {
-        str(label): time / 1e9
-        for label, time in zip(table.column("Name"), times, strict=False)
-        if time is not None
-    }
+    named = zip(table.column("Name"), table.numbers(_STEP_TIME), strict=False)
+    known = {str(label): time / 1e9 for label, time in named if time is not None}
+    return known if len(known) == len(table.rows) else {}
 
 
 def most_time(profile: Profile | None) -> str:

@@ -128,14 +128,10 @@ def _rates(pipes: Pipes, of_gpu: Mapping[str, Samples]) -> Pairs:
     """The rate at each sample of the tensor pipes' activity; the other channels are read there."""
     import numpy as np  # here: screens, which need no samples of a window, do without it
 
-    sampled = {name: of_gpu[name].values for name in METRICS if name in of_gpu}
-    known = {name: values for name, values in sampled.items() if values}
-    tensor = known.get(TENSOR, ())
-    t, _ = arrays(tensor)
+    known = {name: of_gpu[name].values for name in METRICS if name in of_gpu if of_gpu[name].values}
+    t, _ = arrays(known.get(TENSOR, ()))
     rates = pipes.rate({name: np.interp(t, *arrays(values)) for name, values in known.items()})
-    if rates is None:
-        return Pairs(t[:0], np.array([]))
-    return Pairs(t, rates)
+    return Pairs(t[:0], np.array([])) if rates is None else Pairs(t, rates)
 
 
 def busiest(mean: Callable[[str], float | None]) -> tuple[float, str] | None:

@@ -93,7 +93,7 @@ def roofline_of(
             data_type,
             ceilings.get(data_type or ""),
             ceilings.get(BANDWIDTH),
-            missing=program.no_ceilings,
+            program.no_ceilings,
         )
     return Roofline(
         program.label, points, dict(ceilings), data_type, verdict, reason, program.no_ceilings
