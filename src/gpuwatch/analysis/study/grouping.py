@@ -46,7 +46,9 @@ def planned_cases(
     names = _case_labels(plan)
     cases = []
     for index, part in enumerate(plan.parts):
-        blocks = None if part.blocks is None else _blocks(plan, index)
+        last = max((run.block or 0 for run in plan.runs if run.part == index), default=0)
+        # The judged ones, at most as many as the plan has runs.
+        judged = tuple(range(WARM_UP + 1, min(last, len(plan.runs)) + 1))
         before = f"{clean(part.name, LONGEST)}: " if len(plan.parts) > 1 and part.name else ""
         for row in _rows(part, names[index], before):
             groups = []
@@ -66,7 +68,7 @@ def planned_cases(
                     part=index,
                     groups=tuple(groups),
                     margin=part.margin,
-                    blocks=blocks,
+                    blocks=None if part.blocks is None else judged,
                     workload=row.cells[0].workload,
                     environments=tuple(cell.label for cell in row.cells),
                     why=why,
@@ -168,12 +170,6 @@ def had_no_turn(of: NotRun) -> bool:
     return any(problem.code == STUDY_ENDED for problem in of.problems)
 
 
-def _blocks(plan: Plan, part: int) -> tuple[int, ...]:
-    """The judged blocks of a part, at most as many as the plan has runs."""
-    last = max((run.block or 0 for run in plan.runs if run.part == part), default=0)
-    return tuple(range(WARM_UP + 1, min(last, len(plan.runs)) + 1))
-
-
 def _case_labels(plan: Plan) -> list[list[str]]:
     """Unique labels by part and case, with the part's name in front where needed."""
     labels = [
@@ -196,9 +192,7 @@ FEW = 4
 hand asks for; of more the cell is described."""
 
 
-def grouped_cases(
-    reads: Sequence[Read], margin: float, *, across_commands: bool = False
-) -> list[Case]:
+def grouped_cases(reads: Sequence[Read], margin: float, *, across_commands: bool) -> list[Case]:
     """A case for each workload and set of parameters shared by several groups.
 
     ``across_commands``: one case for all commands, whatever they are.
@@ -222,21 +216,21 @@ def grouped_cases(
         across = across_commands and _command(read) is not None
         groups = of_commands if across else by_workload.setdefault(_workload(read), {})
         groups.setdefault(path if apart else keys[path], []).append(read)
-    result = [_of_commands(list(of_commands.values()), margin)] if of_commands else []
+    result = []
+    if of_commands:
+        # Against the first one, wherever they ran; none is the repetition of another.
+        commands = _groups(list(of_commands.values()), by_command=True)
+        unlike = tuple(replace(group, setting=at) for at, group in enumerate(commands))
+        label = "commands" if len(unlike) > 1 else unlike[0].label
+        result.append(Case(label, 0, unlike, margin, compares_commands=True))
     for of_workload in by_workload.values():
         cases = _cases(list(of_workload.values()), parameters)
-        names = _names_of_cases([case[0][0].summary for case in cases])
-        for name, case in zip(names, cases, strict=True):
-            result.append(Case(name, 0, _groups(case), margin))
+        firsts = [case[0][0].summary for case in cases]
+        names = [clean(session.workload.get("name"), LONGEST) for session in firsts]
+        told = labels([*zip(names, _differing(firsts), strict=True)], keep_first=True)
+        for label, case in zip(told, cases, strict=True):
+            result.append(Case(label, 0, _groups(case), margin))
     return result
-
-
-def _of_commands(case: list[list[Read]], margin: float) -> Case:
-    """Commands against the first one, wherever they ran; none is the repetition of another."""
-    groups = _groups(case, by_command=True)
-    unlike = tuple(replace(group, setting=at) for at, group in enumerate(groups))
-    label = "commands" if len(unlike) > 1 else unlike[0].label
-    return Case(label, 0, unlike, margin, compares_commands=True)
 
 
 def _cases(groups: list[list[Read]], parameters: Mapping[str, str]) -> list[list[list[Read]]]:
@@ -260,19 +254,15 @@ def _parameters(reads: Sequence[Read]) -> dict[str, str]:
     """Settings of each session, by path; a run that died before reporting them has those of another
     run with the same flags."""
     known: dict[str, str] = {}
+    settings = {read.summary.path: _text(training(read.summary), _command(read)) for read in reads}
     for read in reads:
         if read.summary.run.get("parameters"):
-            known.setdefault(_flags(read), _settings(read))
-    return {
-        read.summary.path: _settings(read)
-        if read.summary.run.get("parameters")
-        else known.get(_flags(read), _settings(read))
-        for read in reads
-    }
-
-
-def _settings(read: Read) -> str:
-    return _text(training(read.summary), _command(read))
+            known.setdefault(_flags(read), settings[read.summary.path])
+    for read in reads:
+        if not read.summary.run.get("parameters"):
+            path = read.summary.path
+            settings[path] = known.get(_flags(read), settings[path])
+    return settings
 
 
 def _flags(read: Read) -> str:
@@ -313,7 +303,7 @@ def _groups(case: list[list[Read]], *, by_command: bool = False) -> tuple[Group,
     return tuple(
         Group(
             label=name,
-            environment=_environment(group[0].summary),
+            environment=clean(group[0].summary.environment.get("label"), LONGEST),
             placed=tuple(Placed(read, WARM_UP if read.warm_up else None) for read in group),
         )
         for name, group in zip(labels(candidates), case, strict=True)
@@ -327,36 +317,20 @@ def _names_of_group(
     session = group[0].summary
     path = Path(session.path)
     given = session.given if len(group) == 1 else NONE
+    gpus = " + ".join(clean(gpu.uuid or gpu.id)[:_SHORT] for gpu in used_gpus(session))
     return (
         given.heading(_called(session) if by_command else environment),
         setting,
         environment,
         clean(" + ".join(sorted(device_names(session))) or "CPU", LONGEST),
         clean(path.parent.name, LONGEST),
-        _device_id(session),
+        gpus or clean(mapping(session.facts.get("host")).get("host.name"), _SHORT),
         clean(path.stem, LONGEST),
     )
 
 
-def _environment(session: Summary) -> str:
-    return clean(session.environment.get("label"), LONGEST)
-
-
 def _called(session: Summary) -> str:
     return clean(session.workload.get("label") or command_of(session.workload), LONGEST)
-
-
-def _device_id(session: Summary) -> str:
-    gpus = [clean(gpu.uuid or gpu.id)[:_SHORT] for gpu in used_gpus(session)]
-    return " + ".join(gpus) or clean(mapping(session.facts.get("host")).get("host.name"), _SHORT)
-
-
-def _names_of_cases(sessions: Sequence[Summary]) -> list[str]:
-    named = zip(sessions, _differing(sessions), strict=True)
-    return labels(
-        [(clean(session.workload.get("name"), LONGEST), setting) for session, setting in named],
-        keep_first=True,
-    )
 
 
 def _differing(sessions: Sequence[Summary]) -> list[str]:

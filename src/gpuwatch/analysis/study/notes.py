@@ -147,18 +147,15 @@ def doubts(result: StudyResult) -> list[str]:
     losses of hooked programs."""
     of_design = {ONE_RUN_EACH} if result.plan is None else {ONE_RUN_EACH, design(result.plan)}
     of_method = tuple(text for session in result.sessions for text in session.how_timed)
+    # Of clocks that were held down on one side for more of the time, a remark tells.
+    throttling = any(each.rung == THROTTLING for _, each in every_evidence(result.questions))
     found = [
         *conditions(result.questions),
-        *warnings(result, held=not _throttling(result.questions)),
+        *warnings(result, held=not throttling),
         *(each for each in notes(result) if each not in of_design and not each.endswith(of_method)),
         *notices(result),
     ]
     return list(dict.fromkeys(found))
-
-
-def _throttling(questions: Sequence[Question]) -> bool:
-    """Whether clocks were held down on one side for more of the time, which a remark tells."""
-    return any(each.rung == THROTTLING for _, each in every_evidence(questions))
 
 
 def every_evidence(questions: Sequence[Question]) -> Iterator[tuple[Contrast, Evidence]]:

@@ -98,11 +98,10 @@ def _disturbed(change: Interval) -> list[str]:
         return []
     between = _range(*sorted((abs(change.low), abs(change.high))))
     word = "slower" if change.estimate > 0 else "faster"
-    chance = f"{(1 - change.level) * 100:.0f} in 100"
     return [
         f"Here the second looked {units.percent(abs(change.estimate))} {word} ({between}), though "
-        f"the two are the same: {chance} do so by chance; where it happens more often, the runs "
-        "disturb each other."
+        f"the two are the same: {(1 - change.level) * 100:.0f} in 100 do so by chance; where it "
+        "happens more often, the runs disturb each other."
     ]
 
 
@@ -244,13 +243,12 @@ def _sweep(
     parameter: str, swept: Mapping[str, Sequence[JSON]], environment: str, questions: CaseQuestions
 ) -> Sweep:
     first = questions[0][0]
-    parameters: Mapping[str, JSON] = {} if first.workload is None else first.workload.parameters
+    assert first.workload is not None
     fixed = [
-        f", {_words(name)} {parameter_text(parameters.get(name))}"
+        f", {_words(name)} {parameter_text(first.workload.parameters.get(name))}"
         for name in swept
         if name != parameter
     ]
-    name = "" if first.workload is None else first.workload.name
     by_value = {
         json.dumps(case.workload.parameters.get(parameter), default=str): (case, question)
         for case, question in questions
@@ -261,10 +259,9 @@ def _sweep(
         case, question = by_value.get(json.dumps(value, default=str), (None, None))
         cells = () if question is None else question.cells
         cell = next((each for each in cells if each.label == environment), None)
-        why = None if case is None else _why(case, cell, environment)
-        points.append((value, cell, why))
-    label = clean(f"{name} in {environment}: {_words(parameter)}{''.join(fixed)}", 2 * _LONGEST)
-    return sweep_of(label, parameter, environment, points, first.margin)
+        points.append((value, cell, None if case is None else _why(case, cell, environment)))
+    label = f"{first.workload.name} in {environment}: {_words(parameter)}{''.join(fixed)}"
+    return sweep_of(clean(label, 2 * _LONGEST), parameter, environment, points, first.margin)
 
 
 def _why(case: Case, cell: Cell | None, environment: str) -> str | None:

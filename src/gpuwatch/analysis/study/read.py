@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
 
 from gpuwatch.analysis.comparison.cells import Read as Read
 from gpuwatch.analysis.comparison.cells import is_time
@@ -51,19 +49,16 @@ def read_from(reader: SessionReader) -> Read:
     timed = [row for row in source.steps() if not row.warmup]
     times, reason = series_of(timed)
     summary = summarise_from(reader, source, (times, reason))
-    steady = _steady(times, summary.several_writers or reason)
+    reason = summary.several_writers or reason
+    if reason is None and times.size and not (is_time(times.min()) and is_time(times.max())):
+        reason = "a reported step time is impossible"
+    if reason is not None:
+        return Read(summary, Steady(None, 0, 0, None, reason=reason))
+    steady = steady_series(times)
     if steady.seconds is not None:
         told = ends_told(reader.meta())
         steady = replace(steady, total=time_per_step(timed, steady.first, told=told))
     return Read(summary, steady)
-
-
-def _steady(times: np.ndarray, reason: str | None) -> Steady:
-    if reason is None and times.size and not (is_time(times.min()) and is_time(times.max())):
-        reason = "a reported step time is impossible"
-    if reason is not None:
-        return Steady(None, 0, 0, None, reason=reason)
-    return steady_series(times)
 
 
 Reading = Callable[[Path], Read]
@@ -102,11 +97,11 @@ def read_study(
         except GpuwatchError as error:
             notes.append(f"{clean(path.name)} is left out: {clean(error.message)}")
             continue
-        other = _unlike(read, planned.get(path.name))
-        if other is None:
-            reads.append(read)
-        else:
+        run = planned.get(path.name)
+        if run is not None and (other := _unlike(read, run)):
             notes.append(f"{clean(path.name)} is left out: {other}")
+        else:
+            reads.append(read)
     not_run = study_folder.not_run(folder)
     to_come = missing = 0
     if plan is not None:
@@ -135,10 +130,8 @@ def read_study(
     )
 
 
-def _unlike(read: Read, run: PlannedRun | None) -> str | None:
+def _unlike(read: Read, run: PlannedRun) -> str | None:
     """How a session differs from the planned run of its file name; ``None``: it does not."""
-    if run is None:
-        return None
     session = read.summary
     for what, is_, planned in (
         ("workload", session.workload.get("name"), run.workload.name),
@@ -170,28 +163,37 @@ def read_sessions(
         NotASession, NewerSchema, StorageError: a file cannot be read.
     """
     files = {path.resolve(): path for path in paths}
-    folders = list(dict.fromkeys(path.parent for path in files))
-    plan = plans.read(folders[0]) if len(folders) == 1 else None
+    named = grouped((path.parent, path.name) for path in files)
+    selected = {folder: set(names) for folder, names in named.items()}
+    folders = list(selected)
+    known = {folder: of for folder in folders if (of := plans.read(folder)) is not None}
+    runs = [(folder, of, run) for folder, of in known.items() for run in of.runs]
+    plan = known.get(folders[0]) if len(folders) == 1 else None
     if plan is not None and (
         all(part.blocks is None for part in plan.parts)
-        or not {path.name for path in files} <= {run.file for run in plan.runs}
-        or not _pairs(plan, {path.name for path in files})
+        or not selected[folders[0]] <= {run.file for run in plan.runs}
+        or not _pairs(plan, selected[folders[0]])
         or (across_commands and _keeps_commands_apart(plan))
     ):
         plan = None
     if plan is not None and files.keys() >= set(study_folder.sessions_in(folders[0])):
         folder = next(iter(files.values())).parent
         return read_study(folder, across_devices=across_devices, margin=margin, reading=reading)
-    margins = _margins(files)
+    planned = [of.parts[run.part].margin for at, of, run in runs if run.file in selected[at]]
+    margins = sorted(set(planned))
     notes = []
     if margin is None and len(margins) > 1:
         listed = ", ".join(map(per_cent, margins))
         notes = [f"the margins of the studies differ ({listed}): the smallest is used"]
     if len(folders) > 1:
-        apart = [folder for folder in folders if _has_pairs(folder, files)]
+        judged = {
+            folder: replace(of, runs=tuple(run for run in of.runs if run.block))
+            for folder, of in known.items()
+        }
+        apart = [folder for folder, of in judged.items() if _pairs(of, selected[folder])]
         notes += [UNPAIRED.format(to_paste("compare", short_name(each))) for each in apart[:1]]
     title = _title(plan, folders[0]) if len(folders) == 1 else f"{len(files)} sessions"
-    discarded = {folder / name for folder in folders for name in _warm_ups(folder)}
+    discarded = {folder / run.file for folder, _, run in runs if run.block == WARM_UP}
     if files.keys() <= discarded:
         discarded, plan = set(), None
         notes.append("runs of a warm-up, which their study does not judge")
@@ -207,9 +209,9 @@ def read_sessions(
     )
     if result.plan is None:
         return result
-    selected = {path.name for path in files}
-    runs = tuple(e for e in result.plan.runs if e.file in selected or e.block == WARM_UP)
-    return replace(result, plan=replace(result.plan, runs=runs))
+    names = selected[folders[0]]
+    kept = tuple(e for e in result.plan.runs if e.file in names or e.block == WARM_UP)
+    return replace(result, plan=replace(result.plan, runs=kept))
 
 
 def _pairs(plan: Plan, files: Collection[str]) -> bool:
@@ -223,37 +225,11 @@ def _pairs(plan: Plan, files: Collection[str]) -> bool:
     return len(set(places)) < len(places)
 
 
-def _has_pairs(folder: Path, files: Collection[Path]) -> bool:
-    """Whether two of ``files`` belong to the same judged block of the study in ``folder``."""
-    plan = plans.read(folder)
-    if plan is None:
-        return False
-    judged = tuple(run for run in plan.runs if run.block)
-    names = {path.name for path in files if path.parent == folder}
-    return _pairs(replace(plan, runs=judged), names)
-
-
 def _keeps_commands_apart(plan: Plan) -> bool:
     """Whether ``plan`` has several commands without comparing them, as in parts of their own."""
     cases = [case for part in plan.parts for case in part.workloads if case.kind == "command"]
     compared = any(part.compares_commands for part in plan.parts)
     return len({case.arguments for case in cases}) > 1 and not compared
-
-
-def _margins(paths: Iterable[Path]) -> list[float]:
-    """Margins of the planned parts that contain ``paths``, the smallest first."""
-    margins = set()
-    for folder, names in grouped((path.parent, path.name) for path in paths).items():
-        plan = plans.read(folder)
-        if plan is not None:
-            margins |= {plan.parts[run.part].margin for run in plan.runs if run.file in names}
-    return sorted(margins)
-
-
-def _warm_ups(folder: Path) -> list[str]:
-    """File names of a study's discarded block."""
-    plan = plans.read(folder)
-    return [] if plan is None else [run.file for run in plan.runs if run.block == WARM_UP]
 
 
 def _title(plan: Plan | None, folder: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -79,10 +80,10 @@ def study_result(
     title: str,
     to_come: int = 0,
     may_follow: bool = False,
-    across_devices: bool = False,
-    across_commands: bool = False,
-    margin: float | None = None,
-    notes: Sequence[str] = (),
+    across_devices: bool,
+    across_commands: bool,
+    margin: float | None,
+    notes: Sequence[str],
     doubt: str | None = None,
 ) -> StudyResult:
     """The result of a study's ``sessions``.
@@ -97,11 +98,11 @@ def study_result(
     """
     if plan is not None and margin is not None:
         plan = replace(plan, parts=tuple(replace(part, margin=margin) for part in plan.parts))
+    strangers: list[Read] = []
     if plan is None:
         cases = grouped_cases(
             sessions, MARGIN if margin is None else margin, across_commands=across_commands
         )
-        strangers: list[Read] = []
     else:
         goes_on = to_come > 0 or any(read.summary.status.live for read in sessions)
         cases, strangers = planned_cases(
@@ -117,6 +118,12 @@ def study_result(
     ended = []
     if never and plan is not None:
         ended = [f"ended early: {never} of {len(plan.runs)} runs never began"]
+    order = {} if plan is None else {run.file: run.index for run in plan.runs}
+
+    def in_plan(session: Summary) -> float:
+        """What a plan does not name comes last."""
+        return order.get(Path(session.path).name, math.inf)
+
     return StudyResult(
         title=title,
         plan=plan,
@@ -133,17 +140,8 @@ def study_result(
             *_notes(plan, cases, questions, strangers),
             *disturbances([each for each in judged(questions) if sound(each)]),
         ),
-        sessions=tuple(read.summary for read in _ordered(sessions, plan)),
+        sessions=tuple(sorted((read.summary for read in sessions), key=in_plan)),
     )
-
-
-def _ordered(sessions: Sequence[Read], plan: Plan | None) -> list[Read]:
-    """Sessions in the plan's order; those that it does not name come last."""
-    if plan is None:
-        return list(sessions)
-    order = {run.file: run.index for run in plan.runs}
-    last = len(plan.runs) + 1
-    return sorted(sessions, key=lambda read: order.get(Path(read.summary.path).name, last))
 
 
 def _notes(

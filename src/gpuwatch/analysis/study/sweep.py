@@ -92,8 +92,8 @@ def _too_few(points: Sequence[SweepPoint], blocks: int | None) -> list[str]:
     """A note if there are too few runs for a verdict, or they are not paired."""
     pairs = [point.pairs for point in points if point.pairs is not None]
     if blocks is not None:
-        few = max(pairs) < FEWEST
-        return [f"{units.counted(max(pairs), 'block')}{_NEEDED}"] if few else []
+        most = max(pairs)
+        return [f"{units.counted(most, 'block')}{_NEEDED}"] if most < FEWEST else []
     runs = min(pairs)
     return [f"{units.counted(runs, 'run')} of each{_NEEDED if runs < FEWEST else ', not paired'}"]
 
@@ -364,9 +364,9 @@ def _scaling(
     """What each rank achieves of one where they are fewest, by index, for all other numbers of
     ranks."""
     ranks = {at: number(measured[at].value) or 0.0 for at in known}
-    if not all(ranks.values()):
+    if not ranks or not all(ranks.values()):
         return {}
-    fewest = min(ranks, key=ranks.__getitem__, default=0)
+    fewest = min(ranks, key=ranks.__getitem__)
     found = {}
     for at, verdict in _against(measured, fewest, margin).items():
         if (change := verdict.change) is not None:

@@ -197,7 +197,7 @@ def _bounded(values: Sequence[_Value]) -> bool:
 
 def _mean(values: Sequence[_Value]) -> float | None:
     """See :class:`ComparisonRow`; ``None`` without values."""
-    return middle([each.value for each in values]) if values else None
+    return middle([each.value for each in values])
 
 
 def _ratios(
@@ -220,9 +220,8 @@ def _ratio(baseline: Sequence[_Value], other: Sequence[_Value], over: _Over) -> 
     pairs = [(one, two) for one in baseline for two in other[:1]]
     pairs += [(one, two) for one in baseline[:1] for two in other[1:]]
     base, value = _mean(baseline), _mean(other)
-    if base is None or value is None or _bounded([*baseline, *other]):
-        return None
-    if any(over(*pair) is None for pair in pairs):
+    apart = _bounded([*baseline, *other]) or any(over(*pair) is None for pair in pairs)
+    if base is None or value is None or apart:
         return None
     return value / base if base else math.inf
 
