@@ -10,7 +10,6 @@ from gpuwatch.analysis.results import Question, Run, StudyResult
 from gpuwatch.analysis.study.overall import TIME_PER_STEP
 from gpuwatch.analysis.summary.identity import parameter_text, settings
 from gpuwatch.analysis.summary.summary import Summary
-from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import spreadsheet
 from gpuwatch.report.document.quantities import every_run, order_of, orders
@@ -37,14 +36,8 @@ COLUMNS = (
 )
 PRIMARY = "primary"
 """Group of the values that verdicts are about."""
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where a session stands in the result."""
-
-    question: Question
-    run: Run
+_Place = tuple[Question, Run]
+"""Where a session stands in the result."""
 
 
 def as_csv(result: StudyResult) -> str:
@@ -57,15 +50,14 @@ def as_csv(result: StudyResult) -> str:
 
 def _rows(result: StudyResult) -> Iterator[Sequence[object]]:
     order = orders(result.plan)
-    places = {run.session.path: _Place(question, run) for question, _, run in every_run(result)}
+    places = {run.session.path: (question, run) for question, _, run in every_run(result)}
     rows = compare(result.sessions).rows
     for at, session in enumerate(result.sessions):
         place = places.get(session.path)
         first = _first(result, session, place, order_of(session, order))
-        label = spreadsheet(session.workload.get("label"))
-        of_run = ("", "") if place is None else (_yes(place.run.outlier), _yes(place.run.warm_up))
-        last = (*of_run, label)
-        for quantity in _primary(place):
+        of_run = ("", "") if place is None else (_yes(place[1].outlier), _yes(place[1].warm_up))
+        last = (*of_run, spreadsheet(session.workload.get("label")))
+        for quantity in () if place is None else _primary(*place):
             yield (*first, *quantity, *last)
         for row in rows:
             named = (row.group, spreadsheet(row.name), row.unit)
@@ -77,8 +69,8 @@ def _first(
 ) -> tuple[str, ...]:
     """The columns that identify the run, up to its status."""
     plan = result.plan
-    part = "" if plan is None or place is None else plan.parts[place.question.part].name
-    block = None if place is None else place.run.block
+    part = "" if plan is None or place is None else plan.parts[place[0].part].name
+    block = None if place is None else place[1].block
     parameters = ";".join(
         f"{key}={parameter_text(value)}" for key, value in settings(session).items()
     )
@@ -98,12 +90,10 @@ def _first(
     )
 
 
-def _primary(place: _Place | None) -> Iterator[tuple[str, str, str, str, str]]:
-    if place is None:
-        return
-    values = [(place.question.metric, place.run.value)]
-    if place.run.total is not None:
-        values.append((TIME_PER_STEP, place.run.total))
+def _primary(question: Question, run: Run) -> Iterator[tuple[str, str, str, str, str]]:
+    values = [(question.metric, run.value)]
+    if run.total is not None:
+        values.append((TIME_PER_STEP, run.total))
     for name, value in values:
         method = Method.UNAVAILABLE if value is None else Method.MEASURED
         yield PRIMARY, name, "s", _number(value), method.value

@@ -35,13 +35,9 @@ def heading(profile: Profile | None, counters: Counters | None, flop: float | No
     """Lines that describe the source of the tables; ``flop`` is the model's count per step."""
     lines = []
     if profile is not None:
-        lines.append(clean(source(profile)))
-        lines += [f"note: {clean(note)}" for note in profile.notes]
-        if profile.reason:
-            lines.append(f"note: {clean(profile.reason)}")
-    if counters is not None:
-        lines += _counted(counters, flop)
-    return lines
+        notes = (*profile.notes, *filter(None, [profile.reason]))
+        lines = [clean(source(profile)), *(f"note: {clean(note)}" for note in notes)]
+    return lines if counters is None else lines + _counted(counters, flop)
 
 
 def as_text(shown: Table, limit: int | None, width: int) -> str:
@@ -73,7 +69,6 @@ def as_text(shown: Table, limit: int | None, width: int) -> str:
 
 def as_markdown(shown: Table, limit: int | None) -> str:
     """A Markdown table with full names."""
-    head = [markdown(column) for column in shown.columns]
     rows = [
         [
             markdown(cell) if isinstance(cell, str) else _shown(cell, column)
@@ -81,7 +76,7 @@ def as_markdown(shown: Table, limit: int | None) -> str:
         ]
         for row in shown.rows[:limit]
     ]
-    return f"{markdown_table(head, rows, left=0)}\n"
+    return f"{markdown_table(list(map(markdown, shown.columns)), rows, left=0)}\n"
 
 
 def as_csv(shown: Table, limit: int | None) -> str:
@@ -125,10 +120,10 @@ def _counted(counters: Counters, model: float | None) -> list[str]:
     flop, read, write = counters.totals
     lines = []
     if (flop, read, write) != (None, None, None):
-        lines.append(
+        lines = [
             f"executed, {counters.scope}, by {tool}: {units.si(flop, 'FLOP')}; "
             f"DRAM {units.si(read, 'B')} read, {units.si(write, 'B')} written"
-        )
+        ]
     if flop is not None and model and counters.steps is not None:
         lines.append(
             f"the model's count is {units.si(model, 'FLOP')} per step; executed to counted "

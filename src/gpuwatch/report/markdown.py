@@ -53,10 +53,11 @@ def written(of: Document, roofline: str | None = None) -> str:
         if size <= room:
             parts.append(text)
             room -= size
-        elif section.title not in left_out:
+        else:
             left_out.append(section.title)
     if left_out:
-        parts.append(f"Left out for its length: {', '.join(left_out)}. summary.json has all of it.")
+        names = ", ".join(dict.fromkeys(left_out))
+        parts.append(f"Left out for its length: {names}. summary.json has all of it.")
     return "\n".join(filter(None, parts)) + "\n"
 
 
