@@ -78,10 +78,9 @@ class Table(Mapping[str, Array]):
 
 def table(export: Export) -> Table:
     """All rows of ``export`` as a table."""
-    columns = arrays(export)
     names = [column.name for column in export.columns]
     units = {column.name: column.unit for column in export.columns if column.unit}
-    return Table(dict(zip(names, columns, strict=True)), units)
+    return Table(dict(zip(names, arrays(export), strict=True)), units)
 
 
 def arrays(export: Export) -> list[Array]:
@@ -196,7 +195,12 @@ def load(path: str | os.PathLike[str]) -> Session | Study:
         GpuwatchError: there is no session, or the file is invalid; the message says how to fix it.
     """
     place = Path(path)
-    return _study(place) if place.is_dir() else _session(place)
+    if not place.is_dir():
+        return _session(place)
+    if not sessions_in(place):
+        raise UsageError(f"no session in {place}", "name a study's folder or a session file")
+    result = read_study(place)
+    return Study(place, result, table(study.runs(result)))
 
 
 def _session(path: Path) -> Session:
@@ -208,7 +212,15 @@ def _session(path: Path) -> Session:
             meta=reader.meta(),
             time=time,
             series={
-                (str(column.device), str(column.metric)): _series(column, array)
+                (str(column.device), str(column.metric)): Series(
+                    device=str(column.device),
+                    metric=str(column.metric),
+                    unit=column.unit,
+                    method=Method(column.method),
+                    source=column.source,
+                    reason=column.reason,
+                    values=array,
+                )
                 for column, array in zip(sampled.columns[1:], values, strict=True)
             },
             steps=table(session_tables.steps(reader)),
@@ -216,22 +228,3 @@ def _session(path: Path) -> Session:
             events=table(session_tables.events(reader)),
             summary=json.summary(summarise(reader)),
         )
-
-
-def _series(column: Column, values: Floats) -> Series:
-    return Series(
-        device=str(column.device),
-        metric=str(column.metric),
-        unit=column.unit,
-        method=Method(column.method),
-        source=column.source,
-        reason=column.reason,
-        values=values,
-    )
-
-
-def _study(folder: Path) -> Study:
-    if not sessions_in(folder):
-        raise UsageError(f"no session in {folder}", "name a study's folder or a session file")
-    result = read_study(folder)
-    return Study(folder, result, table(study.runs(result)))

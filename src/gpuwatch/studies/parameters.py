@@ -58,10 +58,9 @@ def checked(name: str, value: JSON, where: str) -> JSON:
     """
     if name not in options.FLAGS:
         close = get_close_matches(name.replace("-", "_"), options.FLAGS, n=2)
-        hint = f"did you mean {' or '.join(close)}?" if close else None
-        raise UsageError(
-            f"{where}: no parameter {name!r}", hint or f"choose from: {', '.join(options.FLAGS)}"
-        )
+        known = f"choose from: {', '.join(options.FLAGS)}"
+        hint = f"did you mean {' or '.join(close)}?" if close else known
+        raise UsageError(f"{where}: no parameter {name!r}", hint)
     if name in SWITCHES:
         if not isinstance(value, bool):
             raise UsageError(f"{where}: {name} is a switch, not {value!r}", f"write {name} = true")
@@ -111,9 +110,10 @@ def cases(
 ) -> tuple[Workload, ...]:
     """The workload with every combination of the values in ``sweep``; the last varies fastest."""
     points = [
-        dict(zip(sweep, values, strict=True)) for values in itertools.product(*sweep.values())
+        (name, {**given, **dict(zip(sweep, values, strict=True))})
+        for values in itertools.product(*sweep.values())
     ]
-    return workloads([(name, {**given, **point}) for point in points], where, swept=bool(sweep))
+    return workloads(points, where, swept=bool(sweep))
 
 
 def check_size(sweep: Mapping[str, Sequence[JSON]], where: str) -> None:
