@@ -195,7 +195,7 @@ class GpuwatchApp(App[int]):
 
         self.push_screen(LogScreen(path, upto_ns=upto_ns))
 
-    def open_new_run(self, on: str = "", seen: Snapshot | None = None) -> None:
+    def open_new_run(self, on: str, seen: Snapshot | None) -> None:
         """The form of a new run at ``on``, as ``--on`` takes it, over the screen on top; ``seen``:
         the devices as they were last."""
         from gpuwatch.tui.new_run.screen import NewRunScreen
@@ -208,9 +208,7 @@ class GpuwatchApp(App[int]):
 
         self.push_screen(WaitingScreen(study))
 
-    def go_home(
-        self, current: Path | None = None, marked: Sequence[Path] = (), message: str = ""
-    ) -> None:
+    def go_home(self, current: Path, marked: Sequence[Path] = (), message: str = "") -> None:
         """The home screen: this one, the one underneath, else a new one in place of this."""
         from gpuwatch.tui.home.base import Home
         from gpuwatch.tui.home.screen import HomeScreen
@@ -254,9 +252,8 @@ class GpuwatchApp(App[int]):
 
     def compare_with_another(self, path: Path) -> None:
         """Leave it to the person to find a session to compare this one with."""
-        self.go_home(
-            path, [path], "this run is marked: mark another session with Space, then press c"
-        )
+        told = "this run is marked: mark another session with Space, then press c"
+        self.go_home(path, [path], told)
 
     def leave(
         self, path: Path | None = None, snapshot: Snapshot | None = None, *, stopped: bool = False
@@ -334,12 +331,7 @@ def _run(
     return ExitCode.DONE if code is None else code
 
 
-def run_home(
-    look: DisplayOptions = USUAL,
-    *,
-    refresh: float = REFRESH_SECONDS,
-    recorder: MachineRecorder | None = None,
-) -> int:
+def run_home(look: DisplayOptions, *, refresh: float, recorder: MachineRecorder | None) -> int:
     """Show the home screen until it is left; returns the exit code.
 
     ``refresh``: seconds between two pictures of the devices, and between two samples of them.
@@ -357,7 +349,7 @@ def run_demo(session: Path, look: DisplayOptions, *, refresh: float) -> int:
     return _run(lambda: DemoScreen(session, refresh=refresh), look, farewell=_AFTER_DEMO)
 
 
-def run_fleet(now: Now, look: DisplayOptions = USUAL, *, refresh: float = REFRESH_SECONDS) -> int:
+def run_fleet(now: Now, look: DisplayOptions, *, refresh: float) -> int:
     """Show machines elsewhere until the screen is left; returns the exit code.
 
     ``now`` tells of them; ``refresh``: seconds between two pictures.
@@ -393,12 +385,7 @@ def run_live(
 
 
 def run_waiting(
-    study: Path,
-    before: Sequence[Path] = (),
-    *,
-    started: bool = False,
-    look: DisplayOptions = USUAL,
-    refresh: float = REFRESH_SECONDS,
+    study: Path, before: Sequence[Path], *, started: bool, look: DisplayOptions, refresh: float
 ) -> int:
     """Show how a study at a place waits for its first run, then that run, until it is left; returns
     the exit code.

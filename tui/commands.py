@@ -107,11 +107,6 @@ async def _end(process: Process) -> int:
     return code
 
 
-def record(arguments: Sequence[str]) -> tuple[str, ...]:
-    """The command that starts a run and returns: its output names the first session."""
-    return ("--record", "--detach", *arguments)
-
-
 def recorded(outcome: Outcome) -> list[Path]:
     """What ``--record --detach`` names: its first session, at places the folder of each study."""
     return [Path(line) for line in outcome.out.split("\n") if line]
@@ -194,7 +189,11 @@ def export_of(
         return Export(("report", str(folder)), folder / PAGE)
     if len(sessions) == 1:
         return Export(("report", str(sessions[0])), sessions[0].with_suffix(".html"))
-    page = _new_page()
+    # A new file in the current folder or, if that is read-only, in the folder of the studies.
+    here = Path.cwd() if os.access(Path.cwd(), os.W_OK) else places.data_home()
+    stem = f"gpuwatch-compare-{time.strftime('%Y%m%d-%H%M%S')}"
+    names = (f"{stem}{'' if at == 1 else f'-{at}'}.html" for at in range(1, 10_000))
+    page = next(here / name for name in names if not (here / name).exists())
     options = [] if margin is None else ["--margin", f"{100 * margin:.9g}%"]
     options += ["--across-devices"] if across_devices else []
     options += ["--across-commands"] if across_commands else []
@@ -210,13 +209,3 @@ def study_of(paths: Sequence[Path]) -> Path | None:
     folder = paths[0] if alone and paths[0].is_dir() else paths[0].parent
     planned = (folder / PLAN).exists()
     return folder if planned and (alone or list(paths) == sessions_in(folder)) else None
-
-
-def _new_page() -> Path:
-    """A new file name in the current folder or, if that is read-only, in the folder of the
-    studies."""
-    here = Path.cwd()
-    folder = here if os.access(here, os.W_OK) else places.data_home()
-    stem = f"gpuwatch-compare-{time.strftime('%Y%m%d-%H%M%S')}"
-    names = (f"{stem}{'' if at == 1 else f'-{at}'}.html" for at in range(1, 10_000))
-    return next(folder / name for name in names if not (folder / name).exists())

@@ -133,10 +133,9 @@ def kernel_pairs(answer: Answer) -> list[Pair]:
     pairs = []
     for question in answer.study.questions:
         for contrast in question.contrasts:
-            cells = (question.cells[contrast.baseline], question.cells[contrast.other])
+            first, second = question.cells[contrast.baseline], question.cells[contrast.other]
             told = contrast.explanation.evidence
             sentences = tuple(each.text for each in told if each.rung in _KERNEL_RUNGS)
-            first, second = cells
             paths = (_profiled(first), _profiled(second))
             pairs.append(Pair((first.label, second.label), paths, sentences))
     if pairs or not one_by_one(answer.study):

@@ -6,18 +6,19 @@ Imports numpy through the analysis; used in a thread of the compare screen.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
 from gpuwatch.analysis.hardware.program import uncounted
+from gpuwatch.analysis.samples.gauges import LOSS as LOSS
 from gpuwatch.analysis.samples.gauges import POINTS, run_series, steps_at
 from gpuwatch.analysis.samples.rates import StepLine, full_times, intervals, works
 from gpuwatch.analysis.samples.source import Source
 from gpuwatch.analysis.samples.step_lines import no_rates, several_writers
 from gpuwatch.analysis.samples.window import first_timed
-from gpuwatch.analysis.summary.summary import Summary, summarise_from
+from gpuwatch.analysis.summary.summary import summarise_from
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import label
 from gpuwatch.core.models import JSON, mapping
@@ -27,7 +28,7 @@ from gpuwatch.session.rows import StepBucket, StepRow
 
 _MOST_LINES = 20_000
 """Of more step lines, only two per point are read, spread evenly."""
-STEP_TIME, LOSS = "step time", "loss"
+STEP_TIME = "step time"
 _NO_STEPS = "the run reported no steps"
 
 
@@ -92,7 +93,7 @@ class Curves:
     warmup_seconds: float = 0.0
     """From the start of the first step to the start of the first timed step."""
     warmup_steps: int = 0
-    why: str | None = field(default=None)
+    why: str | None = None
     """Why the session could not be read."""
 
 
@@ -107,14 +108,12 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
     with SessionReader(path) as reader:
         sampled = run_series(reader, points)
         source = Source(reader)
-        figures, every = _figures(summarise_from(reader, source)), source.steps()
+        summary, every = summarise_from(reader, source), source.steps()
         meta = reader.meta()
         lines = _lines(reader, points)
         first = first_timed(reader)
         count = mapping(meta.get("count"))
-        why_not = {
-            channel.metric: channel.reason for channel in reader.channels() if channel.reason
-        }
+        missing = {each.metric: each.reason for each in reader.channels() if each.reason}
     writers = several_writers(meta)
     doubt = no_rates(meta, [row for row in lines if not row.warmup])
     start, number = first if first is not None and not writers else (0, None)
@@ -135,33 +134,27 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
     }
     if not writers:
         curves.update(_step_curves(lines, every, start, marks, points, count, told=doubt is None))
-    missing = dict(why_not)
+    figures = {
+        **{name: statistic.mean for name, statistic in summary.metrics.items()},
+        STEP_TIME: summary.steps.mean_seconds,
+        "gpuwatch.throughput": summary.steps.samples_per_second,
+        LOSS: summary.steps.last_loss,
+    }
     for name, what in (("gpuwatch.flop.rate", "FLOP"), ("gpuwatch.bytes.rate", "bytes")):
         missing[name] = (doubt or uncounted(count, what)) if lines else _NO_STEPS
     for name, why in ((STEP_TIME, "times"), ("gpuwatch.throughput", "samples")):
         missing[name] = (doubt or f"the run reported no {why}") if lines else _NO_STEPS
     missing[LOSS] = (writers or "the run reported no loss") if lines else _NO_STEPS
     missing = {name: why for name, why in missing.items() if name not in curves}
-    spans = intervals(lines[:1])
-    warm = bool(lines) and lines[0].warmup and first is not None
+    warm = bool(marks) and lines[0].warmup
     return Curves(
         path,
         {name: replace(curve, figure=figures.get(name)) for name, curve in curves.items()},
         missing,
         first is not None,
-        max(0.0, (start - spans[0][0]) / NS) if warm else 0.0,
-        max(0, (number or 0) - (lines[0].step - lines[0].count + 1)) if warm else 0,
+        max(0.0, (start - marks[0][0]) / NS) if warm else 0.0,
+        max(0, -marks[0][1]) if warm else 0,
     )
-
-
-def _figures(summary: Summary) -> dict[str, float | None]:
-    steps = summary.steps
-    return {
-        **{name: statistic.mean for name, statistic in summary.metrics.items()},
-        STEP_TIME: steps.mean_seconds,
-        "gpuwatch.throughput": steps.samples_per_second,
-        LOSS: steps.last_loss,
-    }
 
 
 def _lines(reader: SessionReader, points: int) -> list[StepRow]:

@@ -187,7 +187,8 @@ def _table(name: str, sides: Sides, width: int, *, per_step: bool) -> list[Row]:
     head = "".join(pad(clean(side.label), _SIDE - 1, ">").rjust(_SIDE) for side in sides)
     change = pad("change", _CHANGE + (9 if width >= _WIDE else 0), ">")
     rows.append(((f"{head}{change}{'launches':>{_COUNT}}  name", "muted"),))
-    whole = (_is_whole(tables[0]), _is_whole(tables[1]))
+    # What a complete table lacks did not run.
+    whole = [table is not None and not table.rows_left_out for table in tables]
     totals = [_sum([*side.values()]) if side else None for side in spent]
     rows.append(_row("all of them", totals, width, whole=whole))
     names = sorted(dict.fromkeys([*spent[0], *spent[1]]), key=lambda name: _size(spent, name))
@@ -204,11 +205,6 @@ def _table(name: str, sides: Sides, width: int, *, per_step: bool) -> list[Row]:
             text = f"{clean(side.label)}: {table.rows_left_out:,} more were not kept"
             rows += wrapped(text, width, mark="!")
     return rows
-
-
-def _is_whole(table: Table | None) -> bool:
-    """Whether the table is complete: what it lacks did not run."""
-    return table is not None and not table.rows_left_out
 
 
 def _spent(table: Table | None, side: Side, per_step: bool) -> dict[str, _Spent]:
@@ -243,7 +239,7 @@ def _size(spent: Sequence[dict[str, _Spent]], name: str) -> tuple[float, float]:
     )
 
 
-def _row(name: str, spent: Sequence[_Spent | None], width: int, *, whole: tuple[bool, bool]) -> Row:
+def _row(name: str, spent: Sequence[_Spent | None], width: int, *, whole: Sequence[bool]) -> Row:
     first, second = spent
     seconds = [None if side is None else side.seconds for side in spent]
     figures = "".join(f"{milliseconds(value):>{_SIDE}}" for value in seconds)
@@ -256,28 +252,21 @@ def _row(name: str, spent: Sequence[_Spent | None], width: int, *, whole: tuple[
     elif before is None or after is None:
         change = UNKNOWN
     else:
-        change = _signed(after - before)
+        apart = after - before
+        change = f"{'+' if apart > 0 else '-'}{milliseconds(abs(apart))}"
+        change = "0" if abs(apart) < 5e-9 else change
         share = f"{100 * (after / before - 1):+.1f} %" if before else ""
         role = "strong"
-    absent = [0.0 if ran_whole else None for ran_whole in whole]
     counts = [
-        count if side is None else side.launches for side, count in zip(spent, absent, strict=True)
+        side.launches if side is not None else 0.0 if ran_whole else None
+        for side, ran_whole in zip(spent, whole, strict=True)
     ]
+    texts = [UNKNOWN if count is None else f"{count:,.4g}" for count in counts]
+    launches = " to ".join(dict.fromkeys(texts))
     shares = f"{share:>9}" if width >= _WIDE else ""
     return (
         (figures, "text"),
         (f"{change:>{_CHANGE}}{shares}", role),
-        (f"{_launches(counts):>{_COUNT}}", "text"),
+        (f"{launches:>{_COUNT}}", "text"),
         (f"  {name}", "strong"),
     )
-
-
-def _signed(seconds: float) -> str:
-    if abs(seconds) < 5e-9:
-        return "0"
-    return f"{'+' if seconds > 0 else '-'}{milliseconds(abs(seconds))}"
-
-
-def _launches(counts: Sequence[float | None]) -> str:
-    texts = [UNKNOWN if count is None else f"{count:,.4g}" for count in counts]
-    return texts[0] if texts[0] == texts[1] else f"{texts[0]} to {texts[1]}"

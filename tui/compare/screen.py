@@ -142,7 +142,12 @@ class CompareScreen(CanvasScreen):
         if height < 3:
             return
         title = Line(width).add(" gpuwatch ", "brand").add("compare", "strong")
-        foot = self._foot(width)
+        sentences = self._message.split("   ")
+        parts = [part for text in sentences for part in wrap(text, width - 4, _MOST_MESSAGE)]
+        foot = [
+            Line(width).add("   " if at else " » ", "key").add(part, "strong")
+            for at, part in enumerate(parts)
+        ]
         space = height - 1 - len(foot)
         if self.result is None:
             count, seconds = len(self.paths), time.monotonic() - self._since
@@ -156,17 +161,7 @@ class CompareScreen(CanvasScreen):
             lines = self._body(self.result, width, space, title)
         lines = [title, *lines][: space + 1]
         lines += [Line(width) for _ in range(space + 1 - len(lines))]
-        lines += foot
-        self.show(lines)
-
-    def _foot(self, width: int) -> list[Line]:
-        """The message in the last rows."""
-        sentences = self._message.split("   ")
-        parts = [part for text in sentences for part in wrap(text, width - 4, _MOST_MESSAGE)]
-        return [
-            Line(width).add("   " if at else " » ", "key").add(part, "strong")
-            for at, part in enumerate(parts)
-        ]
+        self.show([*lines, *foot])
 
     def _body(self, answer: Answer, width: int, space: int, title: Line) -> list[Line]:
         """The visible rows; the heading of the first visible section stays in sight.
@@ -274,8 +269,7 @@ class CompareScreen(CanvasScreen):
 
     async def _export(self) -> None:
         paths = [self._study] if self._study is not None else self.paths
-        message = await export_report(paths, self.gpuwatch.writing, **self._how)
-        self._say(message)
+        self._say(await export_report(paths, self.gpuwatch.writing, **self._how))
 
     def _say(self, message: str) -> None:
         self._message = clean(message)

@@ -96,7 +96,7 @@ class HomeActs(ProcessActs, WritingScreen):
 
     async def _take_up(self, path: Path) -> bool:
         outcome = await commands.run("attach", "--record", "--detach", str(path), outlives=True)
-        here = self.on_top and self.state.edit is None and not self._leaving
+        here = self.may_ask and not self._leaving
         self.say("" if outcome.good else outcome.complaint)
         if outcome.good and here:
             self.gpuwatch.open_session(path)
@@ -116,9 +116,8 @@ class HomeActs(ProcessActs, WritingScreen):
             question = stop_question(place(current.path))
         path = current.path
         question = replace(question, text=f"{question.text}\n{clean(_told(current))}")
-        self.ask(
-            question, lambda: self.act("stopping", self._command("stop", str(path), about=path))
-        )
+        command = ("stop", str(path))
+        self.ask(question, lambda: self.act("stopping", self._command(*command, about=path)))
 
     async def _command(self, *arguments: str, about: Path) -> bool:
         """Run a command of gpuwatch to its end, whatever becomes of the screen."""
@@ -166,7 +165,7 @@ class HomeActs(ProcessActs, WritingScreen):
             self.say(outcome.about(paths[0]))
             return
         self.say("")
-        if not self.on_top or self.state.edit is not None:
+        if not self.may_ask:
             return  # whoever went on meanwhile is asked nothing
         items = items_of(self._listed, paths)
         marked, going = bool(self.state.marked), outcome.out.splitlines()
@@ -207,11 +206,9 @@ class HomeActs(ProcessActs, WritingScreen):
             if marked and current.entry is not None:
                 self.gpuwatch.compare_with_study(current.path)
                 return
-        if len(marked) == 1 and marked[0].is_dir():
-            inside = sessions_in(marked[0])
-            if inside:
-                self.gpuwatch.compare_with_study(inside[0])
-                return
+        if len(marked) == 1 and marked[0].is_dir() and (inside := sessions_in(marked[0])):
+            self.gpuwatch.compare_with_study(inside[0])
+            return
         if len(marked) < 2:
             self.say("mark two sessions with Space, then press c")
             return

@@ -194,8 +194,8 @@ class Home(SessionReading):
             if self._processes.has_focus:
                 self._table.focus()
         self._processes.can_focus = not short and self.state.edit is None
-        kind = "the GPUs" if devices is None or devices.gpus else "the CPU"
-        where = f"{kind} of {self.whose}" if self.whose else kind
+        where = "the GPUs" if devices is None or devices.gpus else "the CPU"
+        where += f" of {self.whose}" if self.whose else ""
         none = f"no process on {where}"
         if query:
             none = f"no process matches {query}: Esc shows all"
@@ -256,8 +256,7 @@ class Home(SessionReading):
         self.paint()
 
     def on_input_changed(self, message: Input.Changed) -> None:
-        edit = self.state.edit
-        if edit is not None:
+        if (edit := self.state.edit) is not None:
             text = message.value.replace(LINE_END, "\n")
             self.state = replace(self.state, edit=replace(edit, text=text, trouble=""))
             self.narrow(text)
@@ -266,8 +265,7 @@ class Home(SessionReading):
         edit = self.state.edit
         if edit is None:
             return
-        why = edit.refused()
-        if why:
+        if why := edit.refused():
             self.state = replace(self.state, edit=replace(edit, trouble=why))
         else:
             self._written()
@@ -339,10 +337,8 @@ class Home(SessionReading):
 
     def action_numbers(self) -> None:
         """Every number of the devices, with its method and source."""
-        if self.state.devices is not None:
-            page = SnapshotPage(
-                "every number", number_lines, self.state.devices, lambda: self.state.devices
-            )
+        if (now := self.state.devices) is not None:
+            page = SnapshotPage("every number", number_lines, now, lambda: self.state.devices)
             self.app.push_screen(page)
 
     def action_processes(self) -> None:
@@ -382,10 +378,8 @@ class Home(SessionReading):
         current = self.state.current
         if current is None or current.study is None:
             return
-        folder, how = current.study.path, self.state.how
-        self.put_in_order(
-            replace(how, opened=how.opened | {folder} if show else how.opened - {folder})
-        )
+        folder, how = {current.study.path}, self.state.how
+        self.put_in_order(replace(how, opened=how.opened | folder if show else how.opened - folder))
         if show:
             self.call_after_refresh(self._table.show_below, len(current.runs))
 

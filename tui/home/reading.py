@@ -38,14 +38,14 @@ class SessionReading(HomeActs):
     def on_mount(self) -> None:
         self.set_interval(_REFRESH_SECONDS, self.look_for_news)
 
-    def remember(self, current: Path | None, marked: Sequence[Path], message: str) -> None:
+    def remember(self, current: Path, marked: Sequence[Path], message: str) -> None:
         """The session to stand on, marks and a word that another screen leaves for this one."""
         self._wanted = current
+        self.state = replace(self.state, message=message)
         if marked:
             self._lent = tuple(marked)
             how = replace(self.state.how, query="")  # the other one may be any
-            self.state = replace(self.state, marked=tuple(marked), how=how)
-        self.state = replace(self.state, message=message)
+            self.state = replace(self.state, marked=self._lent, how=how)
 
     def action_refresh(self) -> None:
         self.run_worker(self._read_list(), exclusive=True, group=_READING)

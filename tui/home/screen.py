@@ -179,18 +179,14 @@ class HomeScreen(Home):
         told = held_texts(self._idle or {}, devices)
         rows += alert_rows(told, width, self.most_alerts, "press p")
         if not devices.gpus and not self.state.items:  # what can run here is more than a graph
-            most = max(len(rows) + 3, self.room[1] - self._first_contact(width))
+            first, found = _FIRST_CONTACT, self.state.found
+            if found is not None:  # with the heading and the foot
+                first = len(first_rows(found, width, _FIRST_CONTACT, read_only=False)) + 2
+            most = max(len(rows) + 3, self.room[1] - first)
         if len(devices.gpus) > 1:  # each has its row, and their total, though the list is longer
             most = max(most, min(len(rows) + len(devices.gpus) + 2, self.room[1] * 3 // 5))
         left = self.room[1] - len(rows) - _LEAST_FOR_ONE
         return rows + device_rows(devices, width, max(1, min(left, max(3, most - len(rows)))))
-
-    def _first_contact(self, width: int) -> int:
-        """Rows for what can run here, where nothing was recorded yet."""
-        if self.state.found is None:
-            return _FIRST_CONTACT
-        rows = first_rows(self.state.found, width, _FIRST_CONTACT, read_only=False)
-        return len(rows) + 2  # with the heading and the foot
 
     def look_at(self, width: int) -> None:
         if self.state.devices is None or self._devices is None:
@@ -215,8 +211,7 @@ class HomeScreen(Home):
 
 def _begins(news: Snapshot) -> bool:
     """Whether a recording is so young that the use of the CPU, a difference, is not known yet."""
-    cpu = news.cpu
-    young = news.t < _YOUNG_NS
+    young, cpu = news.t < _YOUNG_NS, news.cpu
     return young and cpu is not None and cpu.value("hw.cpu.utilization") is None
 
 
@@ -250,7 +245,7 @@ def idle_gpus(before: Mapping[str, Idle] | None, now: Snapshot) -> dict[str, Idl
 def held_texts(idle: Mapping[str, Idle], now: Snapshot) -> list[str]:
     """A sentence for each owner of such GPUs: ``GPU 2: 60.0 GiB held without work since at least
     14:02 by ann (python train.py)``."""
-    held: dict[tuple[str, str, str], list[tuple[DeviceNow, int]]] = {}
+    held: dict[str, list[tuple[DeviceNow, int]]] = {}
     for gpu in now.gpus:
         rest = idle.get(gpu.row.id)
         on = [
@@ -270,16 +265,14 @@ def held_texts(idle: Mapping[str, Idle], now: Snapshot) -> list[str]:
         then, today = time.localtime(time.time() - seconds), time.localtime()
         clock = time.strftime("%H:%M" if then[:3] == today[:3] else "%m-%d %H:%M", then)
         users = dict.fromkeys(clean(each.user or f"PID {each.pid}") for each, _ in on)
-        names = dict.fromkeys(clean(each.name) for each, _ in on if each.name)
-        owner = ", ".join(users), ", ".join(names), f"{at_least}{clock}"
+        names = ", ".join(dict.fromkeys(clean(each.name) for each, _ in on if each.name))
+        owner = f"since {at_least}{clock} by {', '.join(users)}" + (f" ({names})" if names else "")
         held.setdefault(owner, []).append((gpu, sum(size for _, size in on)))
     texts = []
-    for (users_, names_, since_), gpus in held.items():
+    for owner, gpus in held.items():
         numbers = ", ".join(gpu.number for gpu, _ in gpus)
         size = binary(sum(size for _, size in gpus))
-        what = f"GPU{'s' * (len(gpus) > 1)} {numbers}: {size} held without work"
-        by = f" by {users_}" + (f" ({names_})" if names_ else "")
-        texts.append(f"{what} since {since_}{by}")
+        texts.append(f"GPU{'s' * (len(gpus) > 1)} {numbers}: {size} held without work {owner}")
     return texts
 
 

@@ -234,12 +234,7 @@ COLUMNS = (
     _number("samples/s", 10, "samples_per_second", samples_rate, goes=2, turn=4),
     _number("MFU", 7, "mfu", percent, goes=5, turn=5),
     replace(_number("peak mem", 11, "peak_gpu_memory_bytes", binary, goes=3, turn=6), text=_peak),
-    Column(
-        "result",
-        _result,
-        (0, 24, 24, 44, 44, 120),
-        least=0,
-    ),
+    Column("result", _result, (0, 24, 24, 44, 44, 120), least=0),
     Column(
         "elapsed",
         lambda item: UNKNOWN if item.elapsed is None else clock_time(round(item.elapsed)),

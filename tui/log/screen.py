@@ -175,9 +175,9 @@ class LogScreen(WidgetScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A key is a letter while a search is written; matches are of a search."""
-        return (
-            not self._line.display if action == "search" else action != "hit" or bool(self._query)
-        )
+        if action == "search":
+            return not self._line.display
+        return action != "hit" or bool(self._query)
 
     def action_stream(self, number: int) -> None:
         self._note = ""

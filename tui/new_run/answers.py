@@ -64,10 +64,15 @@ def plan(outcome: Outcome) -> Plan:
     names = [clean(each.get("label") or "") for each in environments]
     blocks = number(part.get("blocks"))
     steps = number(mapping(cases[0].get("parameters")).get("steps")) if cases else None
+    order = []
+    for block, group in groupby(runs, lambda run: run.get("block")):
+        positions = [run.get("environment") for run in group]
+        placed = [names[p] for p in positions if isinstance(p, int) and 0 <= p < len(names)]
+        order.append(f"{'warm-up' if block == 0 else f'block {block}'}: {', '.join(placed)}")
     return Plan(
         runs=len(runs),
         what=f"{', '.join(clean(each.get('label') or '') for each in cases)} in {', '.join(names)}",
-        order=() if blocks is None else tuple(_blocks(runs, names)),
+        order=() if blocks is None else tuple(order),
         seconds=number(body.get("seconds")),
         reason=clean(body.get("reason") or ""),
         refusals=_refusals(runs),
@@ -87,15 +92,6 @@ def _refusals(runs: Sequence[Mapping[str, JSON]]) -> dict[int, Refusal]:
         elif position not in found:
             found[position] = refusal_of(problems[0])
     return {position: refusal for position, refusal in found.items() if refusal is not None}
-
-
-def _blocks(runs: Sequence[Mapping[str, JSON]], names: Sequence[str]) -> list[str]:
-    lines = []
-    for block, group in groupby(runs, lambda run: run.get("block")):
-        positions = [run.get("environment") for run in group]
-        order = [names[p] for p in positions if isinstance(p, int) and 0 <= p < len(names)]
-        lines.append(f"{'warm-up' if block == 0 else f'block {block}'}: {', '.join(order)}")
-    return lines
 
 
 @dataclass(frozen=True)

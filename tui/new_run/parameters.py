@@ -129,24 +129,18 @@ def _parameter(action: argparse.Action) -> Parameter:
 def parameters_of(workload: str) -> tuple[Parameter, ...]:
     """The parameters of a workload that ``names.check`` accepts."""
     own = names.defaults(workload)
-    refused = set()
-    if own.batch_size is None:
-        refused |= {"batch_size", "workers", "nproc", "accumulate"}
-    if own.image_size is None:
-        refused.add("image_size")
-    if not own.sizes:
-        refused.add("size")
-    if not own.checkpointing:
-        refused.add("checkpointing")
-    if own.sparse or own.routes:
-        refused.add("compile")
-    if not own.attends:
-        refused.add("attention")
-    if not own.convolves:
-        refused.add("memory_format")
-    if not own.downloads:
-        refused.add("download")
-    return tuple(each for each in parameters() if each.name not in refused)
+    in_batches = own.batch_size is not None
+    accepted = {
+        **dict.fromkeys(("batch_size", "workers", "nproc", "accumulate"), in_batches),
+        "image_size": own.image_size is not None,
+        "size": own.sizes,
+        "checkpointing": own.checkpointing,
+        "compile": not (own.sparse or own.routes),
+        "attention": own.attends,
+        "memory_format": own.convolves,
+        "download": own.downloads,
+    }
+    return tuple(each for each in parameters() if accepted.get(each.name, True))
 
 
 def default(parameter: Parameter, workload: str) -> str:
@@ -180,11 +174,6 @@ def conflict(values: Mapping[str, object], workload: str = "") -> tuple[str, str
         return None
     text = "; ".join(found)
     return next((name for name in _NAMED if f"--{name}" in text), "dtype"), text
-
-
-def flags(values: Mapping[str, object]) -> list[str]:
-    """The flags that give these values, in the order of ``--help``."""
-    return options.parameters_to_argv(values)
 
 
 OWN_COMMAND = "own command"
@@ -287,11 +276,7 @@ class Form:
 
 def problems(form: Form) -> dict[str, str]:
     """What is wrong with the fields in themselves, by the field's name."""
-    found: dict[str, str] = {}
-    if form.own:
-        found |= _command_problems(form)
-    else:
-        found |= _workload_problems(form)
+    found = _command_problems(form) if form.own else _workload_problems(form)
     if problem := _unsplit(form.other):
         found["other"] = problem
     elif invalid := [text for text in _words(form.other) if not _is_environment(text)]:
@@ -315,7 +300,7 @@ def problems(form: Form) -> dict[str, str]:
 
 def arguments(form: Form) -> tuple[str, ...]:
     """The arguments of ``gpuwatch run`` for a form without problems."""
-    found = [] if form.own else [form.case, *flags(_values(form)[0])]
+    found = [] if form.own else [form.case, *options.parameters_to_argv(_values(form)[0])]
     given = "".join(f",set={name}={_quoted(value)}" for name, value in _variables(form))
     if given or form.environments != ("bare",):
         found += [part for text in form.environments for part in ("--env", text + given)]

@@ -112,10 +112,8 @@ class NewRunScreen(WidgetScreen):
         self._variables = text_row(
             "variables", "OMP_NUM_THREADS=8 ...", "its environment variables: NAME=VALUE ..."
         )
-        names = max(map(len, WORKLOADS))
-        workloads = {
-            name: f"{name.rstrip(':'):<{names}}  {text}" for name, text in WORKLOADS.items()
-        }
+        wide = max(map(len, WORKLOADS))
+        workloads = {name: f"{name.rstrip(':'):<{wide}}  {of}" for name, of in WORKLOADS.items()}
         self._workload = FieldRow(
             "workload",
             select_of(workloads, id="workload"),
@@ -309,8 +307,7 @@ class NewRunScreen(WidgetScreen):
         for name, row in (("folder", self._folder), ("variables", self._variables)):
             row.display = form.own
             row.update(problem=found.get(name, ""))
-        problem = found.get("command", "") if form.command.strip() else ""
-        self._command.update(problem=problem)
+        self._command.update(problem=found.get("command", "") if form.command.strip() else "")
         self._model.display = form.workload == OF_TORCHVISION
         self._model.update(problem=found.get("model", ""))
         self._more.display = not form.own
@@ -433,9 +430,8 @@ class NewRunScreen(WidgetScreen):
         if found is not None:
             wrapped = found[0] == "command" and operator_in(self.form.command) is not None
             self._go_to(found[0])
-            self._say(
-                "bash stands before it now: ^s starts it" if wrapped else "nothing was started"
-            )
+            what = "bash stands before it now: ^s starts it"
+            self._say(what if wrapped else "nothing was started")
             return
         self._starting, self._back_pressed = True, False
         self._say("starting ...")
@@ -465,7 +461,8 @@ class NewRunScreen(WidgetScreen):
         field.focus()
 
     async def _start(self, folder: str, planned: tuple[str, ...]) -> None:
-        outcome = await commands.run(*commands.record(planned), outlives=True, folder=folder)
+        words = ("--record", "--detach", *planned)
+        outcome = await commands.run(*words, outlives=True, folder=folder)
         self._starting = False
         if outcome.good:
             self.gpuwatch.draft = {}
@@ -495,9 +492,8 @@ class NewRunScreen(WidgetScreen):
             self._say("it is being started, and goes on when you leave: Esc once more")
             return
         self._left = True
-        draft = self.gpuwatch.draft = {
-            row.field.id: row.field.value for row in self.query(FieldRow)
-        }
+        fields = [row.field for row in self.query(FieldRow)]
+        draft = self.gpuwatch.draft = {field.id: field.value for field in fields}
         if self._environments_changed:
             draft["ticked"] = self.form.ticked
         self.dismiss(None)

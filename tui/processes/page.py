@@ -200,8 +200,8 @@ def _summary(snapshot: Snapshot, width: int, shown: int, wanted: str) -> Line:
     """``shown``: how many processes there are with parents and children; ``wanted``: what has
     narrowed them."""
     least = "at least " * may_be_truncated(snapshot.processes)
-    on = sum(1 for each in snapshot.processes if each.gpus)
-    own = sum(1 for each in snapshot.processes if each.owned)
+    on = sum(bool(each.gpus) for each in snapshot.processes)
+    own = sum(bool(each.owned) for each in snapshot.processes)
     count = len(snapshot.processes)
     of = f"{len(matching(snapshot.processes, wanted))} of " if wanted else ""
     row = Line(width).add(f" {of}{least}{counted(count, 'process', 'processes')}", "strong")
@@ -388,10 +388,9 @@ def _started(process: ProcessNow, known: ProcessFacts | None) -> str:
         return UNKNOWN
     local = time.localtime(min(max(began, 0.0), 1e11))  # a foreign file may contain any
     date = time.strftime("%Y-%m-%d %H:%M:%S", local)
+    ago = f", {clock_time((process.t - process.started) / NS)} ago"
     # What is over, or shown as it was, did not start so long before now.
-    return (
-        date if known is None else f"{date}, {clock_time((process.t - process.started) / NS)} ago"
-    )
+    return date if known is None else date + ago
 
 
 def _variables(process: ProcessNow, *, asked: bool) -> list[Told]:
@@ -401,9 +400,8 @@ def _variables(process: ProcessNow, *, asked: bool) -> list[Told]:
     if found is None:
         ended = start_time(process.pid) != process.start
         return [("variables", _NOT_HERE if ended else _NOT_OURS)]
-    lines = sorted(map(_variable, found))
-    names = ["variables", *[""] * len(lines)]
-    return list(zip(names, lines or ["none"], strict=False))
+    first, *rest = sorted(map(_variable, found)) or ["none"]
+    return [("variables", first), *(("", line) for line in rest)]
 
 
 def _variable(text: str) -> str:

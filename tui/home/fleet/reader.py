@@ -76,19 +76,17 @@ class FleetReader:
             trouble = "nothing is heard of it"
         if trouble is not None or session is None:
             return Host(place, session, trouble, age, None)
+        read = self._read.get(place)
+        snapshot = read.last if read is not None else None
         if place in due:
             snapshot = self._snapshot(place, session)
-        else:
-            read = self._read.get(place)
-            snapshot = read.last if read is not None else None
         alerts = tuple(each.text for each in snapshot.alerts) if snapshot is not None else ()
         return Host(place, session, None, age, snapshot if place in shown else None, alerts)
 
     def _snapshot(self, place: str, session: Path) -> Snapshot | None:
         read = self._read.get(place)
         if read is not None and read.path != session:
-            read.close()
-            del self._read[place]
+            self._read.pop(place).close()
             read = None
         # What arrives is untrusted, and may be half written: the next look reads it again.
         with contextlib.suppress(
@@ -147,11 +145,8 @@ class Host:
 def matching(hosts: Sequence[Host], query: str) -> Sequence[Host]:
     """Those whose name has every word of ``query``; ``away`` stands for those that are."""
     words = query.casefold().split()
-    return [host for host in hosts if all(word in _text(host) for word in words)]
-
-
-def _text(host: Host) -> str:
-    return f"{host.place} {'away' if host.trouble is not None else ''}".casefold()
+    named = ((host, f"{host.place} {'away' if host.trouble is not None else ''}") for host in hosts)
+    return [host for host, name in named if all(word in name.casefold() for word in words)]
 
 
 def head_row(hosts: Sequence[Host], query: str, hidden: int, running: int, width: int) -> Line:
