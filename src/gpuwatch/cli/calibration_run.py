@@ -183,7 +183,10 @@ def _take(line: str, progress: _Progress, say: Callable[[str], None]) -> None:
             keys = ("value", "unit", "how", "spread", "reason")
             entry: dict[str, JSON] = {key: body.get(key) for key in keys}
             entry["when"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
-            entry["warnings"] = [*progress.warnings, *_busy_cpu(number(body.get("others")))]
+            # By other programs or a hypervisor, of the time of all processors.
+            others = number(body.get("others")) or 0.0
+            busy = f"other programs took {units.percent(others)} of the processors' time: {_LOW}"
+            entry["warnings"] = [*progress.warnings, *([busy] if others > BUSY else [])]
             name = str(body.get("name"))
             again = name in progress.ceilings
             progress.ceilings[name] = entry
@@ -225,13 +228,3 @@ def _processes(pids: Sequence[int]) -> str:
 
 def _named(gpu: Device) -> str:
     return f"{gpu.id} ({gpu.name})"
-
-
-def _busy_cpu(others: float | None) -> list[str]:
-    """Warning about CPU time that other programs or a hypervisor took meanwhile.
-
-    ``others`` is their share of the time of all processors, 0 to 1.
-    """
-    if others is None or others <= BUSY:
-        return []
-    return [f"other programs took {units.percent(others)} of the processors' time: {_LOW}"]

@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,26 +33,20 @@ _LARGEST_CACHE = 8 << 20
 def session_names() -> list[str]:
     """Names, tags, ``last``, study folders, and the ids of finished sessions that were listed
     before."""
-    return [name for name in dict.fromkeys(_names()) if name]
-
-
-def _names() -> Iterator[str]:
-    sessions = known_sessions()
-    folders = dict.fromkeys(path.parent for path in reversed(sessions))
+    sessions = known_sessions()[::-1]
+    folders = dict.fromkeys(path.parent for path in sessions)
     labelled = (read(folder) for folder in folders if os.path.lexists(folder / LABELS))
     known = [label for labels in labelled for label in labels.values()]
-    yield from (label.name for label in known)
-    yield from (f"tag:{tag}" for label in known for tag in label.tags)
-    if sessions:
-        yield "last"
-    yield from (_printable(path.parent.name) for path in reversed(sessions))
-    listed = _listed()
-    yield from (_printable(listed.get(str(path), "")) for path in reversed(sessions))
-
-
-def _printable(name: str) -> str:
-    """``name`` if it fits on a line unchanged, else ``""``: a cleaned name matches no session."""
-    return name if clean(name) == name else ""
+    ids = _listed()
+    names = (
+        *(label.name for label in known),
+        *(f"tag:{tag}" for label in known for tag in label.tags),
+        *(["last"] if sessions else []),
+        *(folder.name for folder in folders),
+        *(ids.get(str(path), "") for path in sessions),
+    )
+    # One that fits on no line unchanged is left out: a cleaned name matches no session.
+    return [name for name in dict.fromkeys(names) if name and clean(name) == name]
 
 
 def _listed() -> Mapping[str, str]:

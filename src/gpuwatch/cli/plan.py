@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import groupby
+from operator import add
 from string import ascii_uppercase
 from textwrap import fill
 
@@ -83,11 +84,8 @@ def shown(request: Request, arguments: argparse.Namespace) -> bool:
         print(order(resolved))
         for place in request.on:
             for line in outlook(place, request.plan.parts, whole=arguments.dry_run):
-                print(
-                    line
-                    if line.startswith(("{", " ", "}"))
-                    else _whole_words(line, terminal.columns())
-                )
+                json_ = line.startswith(("{", " ", "}"))
+                print(line if json_ else _whole_words(line, terminal.columns()))
         for launch in listed or ():
             print("", *_launch_lines(launch, terminal.columns()), sep="\n")
     return True
@@ -154,9 +152,8 @@ def _design(part: Part, runs: int, seed: int | None) -> str:
     where = ", ".join(environment.label for environment in part.environments)
     what = f"{len(part.workloads)} cases in {where}" if len(part.workloads) > 1 else where
     if part.compares_commands:
-        what = (
-            f"{', '.join(case_label(case, part.workloads) for case in part.workloads)} in {where}"
-        )
+        names = ", ".join(case_label(case, part.workloads) for case in part.workloads)
+        what = f"{names} in {where}"
     if part.blocks is None:
         return f"{counted(runs, 'run')}, each once: {what}"
     blocks = counted(part.blocks, "block")
@@ -294,11 +291,8 @@ def short(part: Part) -> tuple[str, ...]:
     """The environments of ``part`` by kind, or by label if that says more."""
     kinds = [environment.kind for environment in part.environments]
     named = not all(each.label.startswith(each.kind) for each in part.environments)
-    names = (
-        kinds
-        if len(set(kinds)) == len(kinds) and not named
-        else [environment.label for environment in part.environments]
-    )
+    labelled = named or len(set(kinds)) < len(kinds)
+    names = [each.label for each in part.environments] if labelled else kinds
     return tuple(map(clean, names))
 
 
@@ -312,10 +306,8 @@ def _words(part: Part, runs: Sequence[PlannedRun], marks: Mapping[int, str]) -> 
         if len(part.environments) == 1:
             phrases += [named + sign for sign in signs]
             continue
-        places = [part.environments.index(run.environment) for run in group]
-        environments = ", ".join(
-            names[place] + sign for place, sign in zip(places, signs, strict=True)
-        )
+        places = (names[part.environments.index(run.environment)] for run in group)
+        environments = ", ".join(map(add, places, signs))
         phrases.append(f"{named} in {environments}" if len(part.workloads) > 1 else environments)
     return "; ".join(phrases)
 
@@ -411,16 +403,14 @@ def _launch_json(launch: Launch) -> dict[str, JSON]:
 def _launch_lines(launch: Launch, width: int) -> list[str]:
     """A launch as text of at most ``width`` columns where words allow."""
     head = f"{clean(launch.label)} ({counted(len(launch.runs), 'run')})"
-    if launch.prepared is None:
-        texts = [f"problem: {clean(problem.text)}" for problem in launch.problems]
-        return [head, *(_whole_words(text, width, "  ") for text in texts)]
-    prepared = launch.prepared
-    entries = {
-        "command": " ".join(map(shell, prepared.command)),
-        "started in": launch.spec.working_directory,
-        **{name: str(fact(name, value)) for name, value in prepared.facts.items()},
-        **{f"sets {name}": value for name, value in prepared.variables.items()},
-        **{name: json.dumps(value) for name, value in prepared.settings.items()},
-    }
-    texts = [f"{name}: {clean(text, 10_000)}" for name, text in entries.items()]
+    texts = [f"problem: {clean(problem.text)}" for problem in launch.problems]
+    if (prepared := launch.prepared) is not None:
+        entries = {
+            "command": " ".join(map(shell, prepared.command)),
+            "started in": launch.spec.working_directory,
+            **{name: str(fact(name, value)) for name, value in prepared.facts.items()},
+            **{f"sets {name}": value for name, value in prepared.variables.items()},
+            **{name: json.dumps(value) for name, value in prepared.settings.items()},
+        }
+        texts = [f"{name}: {clean(text, 10_000)}" for name, text in entries.items()]
     return [head, *(_whole_words(text, width, "  ") for text in texts)]

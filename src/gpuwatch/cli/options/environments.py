@@ -54,21 +54,21 @@ def environments(
                 f"two different environments are labelled {label}", "give each its own label="
             )
     seen = Counter[str]()
-    numbered = []
-    for environment in named:
+    for at, environment in enumerate(named):
         label = environment.label
         seen[label] += 1
-        several = len(of_label[label]) > 1
-        numbered.append(replace(environment, label=f"{label}#{seen[label]}" if several else label))
-    return tuple(numbered)
+        if len(of_label[label]) > 1:
+            named[at] = replace(environment, label=f"{label}#{seen[label]}")
+    return tuple(named)
 
 
 def _environment(text: str, python: str | None, pull: bool) -> Environment:
     head, *rest = key_values(text)
     kind, image = head.key, head.value
     if not runners.known(kind):
-        choices = ", ".join(runners.kinds())
-        raise UsageError(f"unknown environment {kind!r}", f"choose from: {choices}")
+        raise UsageError(
+            f"unknown environment {kind!r}", f"choose from: {', '.join(runners.kinds())}"
+        )
     if image == "":
         raise UsageError(f"--env {text} names no image", f"write {kind}=IMAGE, or {kind} alone")
     values: dict[str, list[str]] = {name: [] for name in _OPTIONS}
@@ -191,10 +191,9 @@ def _made(environment: Environment, differing: Sequence[str], parts: int) -> str
 def _image(environment: Environment, parts: int) -> str:
     """An image's name, or the last ``parts`` components of its path."""
     image = environment.image or ""
-    is_path = image.startswith(("/", ".", "~"))
-    if parts == 1 and is_path:
-        return os.path.basename(os.path.normpath(image))
-    return _end(image, parts) if is_path else image
+    if not image.startswith(("/", ".", "~")):
+        return image
+    return os.path.basename(os.path.normpath(image)) if parts == 1 else _end(image, parts)
 
 
 def _mounts(environment: Environment, parts: int) -> str:

@@ -53,17 +53,16 @@ def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:
         placement = read_placement(folder)
         place = "" if placement is None else placement.short + (placement.job if rows else "")
         labels, problem = read_with_problem(folder)
+        told: dict[str, JSON] = {"labels_problem": problem, "place": place}
         for row in rows:
             run, block = facts["places"].get(row.path.name, (None, None))
-            label = {**vars(labels.get(row.path.name, NONE)), "labels_problem": problem}
-            label["place"] = place
-            sessions.append(replace(row, **label, run=run, block=block))
+            label = vars(labels.get(row.path.name, NONE))
+            sessions.append(replace(row, **label, **told, run=run, block=block))
         if len(rows) != 1 or (facts["runs"] or 0) > 1:
             # While it waits, a study of one run has the label of that.
             own = labels.get("", NONE) if rows else next(iter(labels.values()), NONE)
-            label = {**vars(own), "labels_problem": problem, "place": place}
             said = cache.of_file(folder / SUMMARY_JSON, partial(_sayings, folder))
-            studies.append(_study(folder, rows, facts, label, said, placement))
+            studies.append(_study(folder, rows, facts, {**vars(own), **told}, said, placement))
     cache.save()
     sessions.sort(key=lambda row: (row.started, str(row.path)), reverse=True)
     return Listed(tuple(sessions), tuple(studies))
@@ -77,9 +76,8 @@ def _study(
     sayings: Sequence[JSON],
     placement: Placement | None,
 ) -> ListedStudy:
-    to_come = (facts["runs"] or 0) - len(rows)
     going_on = is_held(folder) if placement is None else placement.going_on
-    going_on = to_come > 0 and going_on
+    going_on = going_on and (facts["runs"] or 0) > len(rows)
     verdicts = {each["kind"] for each in sayings} - {"sweeps", "noise"}
     if going_on and verdicts == {"described"}:
         over = f"{sum(row.status in _OVER for row in rows)} of {facts['runs']} runs"
@@ -143,8 +141,13 @@ class _Cache:
 
     def __init__(self) -> None:
         self._file = paths.cache_home() / "sessions.json"
-        self._known = self._load()
+        self._known: dict[str, tuple[list[int], JSON]] = {}
         self._changed = False
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            cache = json.loads(self._file.read_bytes())
+            if cache["version"] == _VERSION:
+                files = cache["files"].items()
+                self._known = {path: (mark, value) for path, (mark, value) in files}
 
     def session(self, path: Path) -> ListedSession:
         """A session; one that is over is read only once."""
@@ -163,13 +166,6 @@ class _Cache:
             self._known[str(path)] = (mark, value)
             self._changed = True
         return value
-
-    def _load(self) -> dict[str, tuple[list[int], JSON]]:
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            cache = json.loads(self._file.read_bytes())
-            if cache["version"] == _VERSION:
-                return {path: (mark, value) for path, (mark, value) in cache["files"].items()}
-        return {}
 
     def save(self) -> None:
         """Write the cache if it changed, without deleted files. Errors are ignored."""

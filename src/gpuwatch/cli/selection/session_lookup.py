@@ -91,10 +91,9 @@ def orphans() -> Iterator[tuple[str, str]]:
 
 def known_sessions() -> list[Path]:
     """Sessions in the default folder, of studies recorded with ``--out``, and of live runs."""
-    sessions_ = sessions_under(paths.data_home())
-    for folder in paths.studies_elsewhere():
-        sessions_ += sessions_under(folder)
-    return resolved([*sessions_, *live_sessions()])
+    folders = (paths.data_home(), *paths.studies_elsewhere())
+    saved = [path for folder in folders for path in sessions_under(folder)]
+    return resolved([*saved, *live_sessions()])
 
 
 def session(text: str) -> Path:
