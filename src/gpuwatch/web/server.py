@@ -58,20 +58,16 @@ class Door:
                 continue
             with contextlib.suppress(OSError):
                 transport, _ = await loop.connect_accepted_socket(server, connection)
-                self._take_in(transport)
+                for each in [each for each in self._strangers if each.is_closing()]:
+                    self._strangers.pop(each).cancel()
+                if len(self._strangers) >= MOST:
+                    self._close_oldest()
+                self._strangers[transport] = loop.call_later(MOST_SECONDS, transport.abort)
 
     def knows_the_secret(self, transport: asyncio.Transport | None) -> None:
         """Mark a connection as the user's own: it may stay as long as it likes."""
         if transport in self._strangers:
             self._strangers.pop(transport).cancel()
-
-    def _take_in(self, transport: asyncio.Transport) -> None:
-        for each in [each for each in self._strangers if each.is_closing()]:
-            self._strangers.pop(each).cancel()
-        if len(self._strangers) >= MOST:
-            self._close_oldest()
-        loop = asyncio.get_running_loop()
-        self._strangers[transport] = loop.call_later(MOST_SECONDS, transport.abort)
 
     def _close_oldest(self) -> None:
         if not self._told:
@@ -107,21 +103,12 @@ def own_name(host: str | None) -> bool:
 
 def same_origin(origin: str | None, host: str | None) -> bool:
     """Whether the requesting page is ours, by the browser's ``Origin`` header."""
-    return origin is not None and origin == f"http://{host}"
+    return origin == f"http://{host}"
 
 
 def knows(given: str, token: str) -> bool:
     """Compare ``given`` with the secret in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), token.encode())
-
-
-def content_policy(host: str) -> str:
-    """What the page may load and run: this server's files, and no inline scripts."""
-    return (
-        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-        f"img-src 'self' data:; font-src 'self'; connect-src 'self' ws://{host}; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
 
 
 _MOST_SCREENS = 8
@@ -181,9 +168,14 @@ class Site:
         text = Template(files("gpuwatch.web").joinpath("page.html").read_text("utf-8"))
         font = clamp(request.query.get("fontsize", _FONT_SIZE), *_FONT_SIZES)
         page = text.substitute(socket=f"ws://{request.host}/ws", size=font)
-        answer = web.Response(text=page, content_type="text/html")
-        answer.headers["Content-Security-Policy"] = content_policy(request.host)
-        return answer
+        # This server's files, and no inline scripts.
+        policy = (
+            "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+            f"img-src 'self' data:; font-src 'self'; connect-src 'self' ws://{request.host}; "
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        )
+        headers = {"Content-Security-Policy": policy}
+        return web.Response(text=page, content_type="text/html", headers=headers)
 
     async def _file(self, request: web.Request) -> web.Response:
         text = files("gpuwatch.web").joinpath(request.path.lstrip("/")).read_text("utf-8")
