@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 
 from gpuwatch.analysis.results import Cell, Run
 from gpuwatch.analysis.statistics.intervals import FEWEST, Interval, difference, lower_end, middle
@@ -101,9 +100,9 @@ class Sides:
     other: Cell
     margin: float
     """Relative change that does not matter."""
-    by_total: bool = False
+    by_total: bool
     """Whether the change is that of all steps, not of the typical one."""
-    places: Mapping[str, int] = field(default_factory=dict)
+    places: Mapping[str, int]
     """The place of each run in its block, by the path of its session."""
 
     def step_seconds(self, run: Run) -> float | None:

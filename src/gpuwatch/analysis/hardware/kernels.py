@@ -171,10 +171,10 @@ def family_table(profile: Profile | None) -> Table | None:
         for column in (_SHARE, _TIME, _COUNTS[table.name])
     )
     total = None if table.rows_left_out or given.count(None) == len(given) else _sum(times)
-    parts: dict[str, list[tuple[float | None, float | None, float | None]]] = {}
-    for name, share, time, count in zip(names, given, times, counts, strict=True):
-        share = share if not total else None if time is None else 100 * time / total
-        parts.setdefault(family(str(name)), []).append((share, time, count))
+    if total:
+        given = tuple(None if time is None else 100 * time / total for time in times)
+    families = (family(str(name)) for name in names)
+    parts = grouped(zip(families, zip(given, times, counts, strict=True), strict=True))
     steps = profile.steps or 1
     rows: list[tuple[Cell, ...]] = []
     for label, cells in parts.items():

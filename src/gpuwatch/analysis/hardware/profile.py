@@ -104,10 +104,8 @@ class Profile:
 
     def main_table(self) -> Table | None:
         """The kernels, else the CPU's operators, else the first table that has rows."""
-        for name in (KERNELS, OPERATORS):
-            if name in self.tables and self.tables[name].rows:
-                return self.tables[name]
-        return next((table for table in self.tables.values() if table.rows), None)
+        first = (self.tables.get(name) for name in (KERNELS, OPERATORS))
+        return next((each for each in (*first, *self.tables.values()) if each and each.rows), None)
 
 
 @dataclass(frozen=True)

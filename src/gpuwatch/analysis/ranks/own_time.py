@@ -43,8 +43,7 @@ class Cells:
     @property
     def per_step(self) -> np.ndarray:
         """Own seconds of a step, shape (ranks, cells)."""
-        per_step: np.ndarray = self.own / self.steps
-        return per_step
+        return np.asarray(self.own / self.steps)
 
 
 def own_seconds(row: RankStepRow) -> float | None:
@@ -113,8 +112,7 @@ def _series(rows: Sequence[RankStepRow]) -> dict[int, _Series] | None:
         previous[row.rank] = row.t
         if row.warmup or row.sampled == 0:
             continue
-        own = own_seconds(row)
-        taken = seconds_of(row)
+        own, taken = own_seconds(row), seconds_of(row)
         if own is None or taken is None or not 0 <= own <= taken * _ROUNDED:
             return None
         start = row.t - taken * NS
@@ -128,5 +126,4 @@ def _total_at(series: _Series, values: np.ndarray, edges: np.ndarray) -> np.ndar
     total = np.cumsum(values)
     t = np.column_stack([series.start, series.end]).ravel()
     known = np.column_stack([total - values, total]).ravel()
-    running: np.ndarray = np.interp(edges, t, known)
-    return running
+    return np.asarray(np.interp(edges, t, known))

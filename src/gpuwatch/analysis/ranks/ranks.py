@@ -20,7 +20,7 @@ from gpuwatch.analysis.ranks.stragglers import (
 )
 from gpuwatch.analysis.samples.source import Source, select_channels
 from gpuwatch.analysis.samples.window import Window
-from gpuwatch.core.aggregate import grouped, total_of
+from gpuwatch.core.aggregate import average_of, grouped, total_of
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import MPS_SERVER, RankRow, RankStepRow, mean_phases
@@ -169,7 +169,7 @@ def ranks_of(
         return None
     times = [each.step_seconds for each in figures if each.step_seconds is not None]
     own = {each.rank: each.own_seconds for each in figures if each.own_seconds is not None}
-    step_seconds = sum(times) / len(times) if times else None
+    step_seconds = average_of(times)
     slowest, imbalance = None, None
     if len(own) == len(figures):
         slowest = max(own, key=lambda rank: own[rank])

@@ -11,7 +11,7 @@ from math import isfinite
 from gpuwatch.analysis.samples.rates import rate_series, works
 from gpuwatch.analysis.samples.step_lines import no_rates, several_writers
 from gpuwatch.analysis.samples.window import first_timed
-from gpuwatch.core.aggregate import grouped
+from gpuwatch.core.aggregate import average_of, grouped
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
 from gpuwatch.core.models import JSON, mapping
@@ -153,7 +153,7 @@ def _sampled(
     gauges = {}
     for name, of_metric in places.items():
         values = tuple(
-            _mean([value for place in of_metric for value in columns[place][begin:end]])
+            average_of([v for place in of_metric for v in columns[place][begin:end] if v == v])
             for begin, end in placed.rows
         )
         if any(value is not None for value in values):
@@ -162,11 +162,6 @@ def _sampled(
                 channel.unit, channel.sampled_as, channel.source, len(of_metric), values
             )
     return gauges
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    known = [value for value in values if value == value]
-    return sum(known) / len(known) if known else None
 
 
 def _step_lines(
@@ -185,11 +180,9 @@ def _step_lines(
         rows = reader.steps(last * place // points - 1, 1)
         if rows and (not picked or rows[0].n > picked[-1].n):
             picked.append(rows[0])
-    folded = picked[:1]
-    for before, row in pairwise(picked):
-        folded.append(_standing_for(row, row.step - before.step))
+    folded = [_standing_for(row, row.step - before.step) for before, row in pairwise(picked)]
     note = f", of {len(picked)} step lines spread evenly"
-    return folded, note, no_rates(meta, _timed(picked))
+    return [*picked[:1], *folded], note, no_rates(meta, _timed(picked))
 
 
 def _timed(rows: Sequence[StepRow]) -> list[StepRow]:
@@ -255,10 +248,7 @@ def _loss(lines: Sequence[StepRow], ends: Sequence[int], source: str) -> dict[st
     for row in lines:
         point = min(bisect_left(ends, row.t), len(ends) - 1)
         told.setdefault(point, []).extend(row.loss or ())
-    values = tuple(
-        sum(losses) / len(losses) if (losses := told.get(point)) else None
-        for point in range(len(ends))
-    )
+    values = tuple(average_of(told.get(point, ())) for point in range(len(ends)))
     if not any(value is not None and isfinite(value) for value in values):
         return {}
     how = f"as the program told it, mean since the point before{source}"
