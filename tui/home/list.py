@@ -71,18 +71,14 @@ def arranged(listed: Listed, how: ListOptions) -> tuple[Item, ...]:
     for item in sorted(sorted_items(items, how), key=lambda item: not item.goes_on):
         rows.append(item)
         if item.entry is None and item.opened and item.runs:
-            rows += _below(item, how)
+            alike = len({run.ran for run in item.every}) == 1
+            runs = [Item(entry=run, study=item.study, alike=alike) for run in item.runs]
+            if how.order or how.reverse or not (item.study and item.study.runs):
+                runs = sorted_items(runs, how)
+            else:
+                runs.sort(key=lambda each: each.path.name)
+            rows += [*runs[:-1], replace(runs[-1], last=True)]
     return tuple(rows)
-
-
-def _below(item: Item, how: ListOptions) -> list[Item]:
-    alike = len({run.ran for run in item.every}) == 1
-    runs = [Item(entry=run, study=item.study, alike=alike) for run in item.runs]
-    if how.order or how.reverse or not (item.study and item.study.runs):
-        runs = sorted_items(runs, how)
-    else:
-        runs.sort(key=lambda each: each.path.name)
-    return [*runs[:-1], replace(runs[-1], last=True)]
 
 
 def sorted_items(items: Sequence[Item], how: ListOptions) -> list[Item]:
