@@ -158,7 +158,10 @@ class _Cache:
         self, path: Path, read_: Callable[[], JSON], lasts: Callable[[JSON], bool] = lambda _: True
     ) -> JSON:
         """What ``read_`` reads of a file, kept until the file changes if it ``lasts``."""
-        mark, known = _mark(path), self._known.get(str(path))
+        mark, known = None, self._known.get(str(path))
+        with contextlib.suppress(OSError):
+            status = os.stat(path)
+            mark = [status.st_mtime_ns, status.st_size, status.st_ino]
         if known is not None and known[0] == mark:
             return known[1]
         value = read_()
@@ -177,12 +180,3 @@ class _Cache:
             paths.private_folder(self._file.parent)
             output.write_text(self._file, text)
             self._changed = False
-
-
-def _mark(path: Path) -> list[int] | None:
-    """mtime, size and inode of a file, which identify its version; ``None``: there is no file."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return [status.st_mtime_ns, status.st_size, status.st_ino]
