@@ -60,7 +60,7 @@ class Side:
 
     label: str
     profile: Profile | None
-    why_none: tuple[str, str | None] = ("", None)
+    why_none: tuple[str, str | None]
     """Why there is no profile, and the hint for getting one."""
 
 

@@ -10,13 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuwatch.analysis.hardware.bound import Verdict, verdict_of, without_point
-from gpuwatch.analysis.hardware.ceilings import (
-    BANDWIDTH,
-    MEASURED,
-    NEVER_MEASURED,
-    Ceiling,
-    Missing,
-)
+from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, Ceiling, Missing
 from gpuwatch.analysis.hardware.points import ALGORITHMIC, Point, Rates, points_of
 from gpuwatch.analysis.hardware.program import Program, no_point
 from gpuwatch.core import units
@@ -38,7 +32,7 @@ class Roofline:
     verdict: Verdict
     reason: str | None
     """Why there is no point, or only one that the run is at most at."""
-    no_ceilings: Missing = NEVER_MEASURED
+    no_ceilings: Missing
     """Reason and hint for ceilings that were not measured."""
 
     @property
