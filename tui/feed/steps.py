@@ -374,6 +374,9 @@ class Steps:
                 self._begin(count)
             rows = self._reader.steps(self._last)
             if not rows:
+                late = self._reader.after_steps().get("loss")
+                if late is not None and self.recent and not self._writers:
+                    self._take_loss(late, self.recent[-1])
                 return
             before = [self.recent[-1]] if self.recent else []
             timed = [row for row in (*before, *rows) if not row.warmup]
@@ -406,16 +409,19 @@ class Steps:
         if not self._writers:
             for row in rows:
                 if row.loss:
-                    lost = self.newest_loss is not None and isfinite(self.newest_loss)
-                    if lost and not isfinite(row.loss[-1]):
-                        self._lost_at = self._reader.place(row.n, row.step)
-                    self.newest_loss = row.loss[-1]
+                    self._take_loss(row.loss[-1], row)
             timed = [row for row in rows if row.seconds and not row.warmup]
             self._timed.extend(timed)
             self._phased.extend(row for row in timed if row.phases and row.sampled != 0)
         if self.timed_start is None:
             first = first_timed(self._reader)
             self.timed_start = None if first is None else max(0, first[0])
+
+    def _take_loss(self, loss: float, row: StepRow) -> None:
+        known = self.newest_loss is not None and isfinite(self.newest_loss)
+        if known and not isfinite(loss):
+            self._lost_at = self._reader.place(row.n, row.step)
+        self.newest_loss = loss
 
     def _put(
         self,

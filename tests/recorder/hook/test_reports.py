@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.analysis.summary.training import training_of
 from gpuwatch.core.models import Output
 from gpuwatch.recorder.hook.channel import Channel
@@ -20,6 +21,7 @@ from gpuwatch.recorder.hook.reports import (
     HookReports,
 )
 from gpuwatch.recorder.output.intake import Intake
+from gpuwatch.report.export.session_tables import steps as steps_table
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.store import SessionStore
 from tests.reading import meta
@@ -362,7 +364,7 @@ def test_steps_are_the_hooks_and_scores_those_that_the_program_prints(run: Run) 
     run.steps("a", 5, 1.0)
     run.printed(SCORED.format(5).replace("6.9e+00", "6.1e+00"), 6.9)  # late, but no later step is
     run.look(7.2)
-    run.printed(SCORED.format(6), 8.5)
+    run.printed(SCORED.format(6).replace("6.9e+00", "5.5e+00"), 8.5)  # after a checkpoint
     with run.end(9) as reader:
         shown = [(row.step, row.samples, row.loss, row.acc1) for row in reader.steps()]
         assert shown == [
@@ -373,18 +375,45 @@ def test_steps_are_the_hooks_and_scores_those_that_the_program_prints(run: Run) 
         ]
         texts = [text for kind, text in events(reader) if kind == "progress-lines"]
         assert texts[0].startswith("loss and accuracy are from lines in the format of pytorch/exam")
-        assert texts[1].startswith("loss or accuracy was printed after the last step")
-        assert len(reader.log()) == 6 and len(texts) == 2
-        assert training_of(reader, None).step.loss.figure.value == 6.1
+        assert len(reader.log()) == 6 and len(texts) == 1, "it was not late"
+        last = training_of(reader, None).step
+        assert (last.loss.figure.value, last.loss.at, last.acc1.at) == (5.5, 5, 5)
+        assert summarise(reader).steps.last_loss == 5.5
+        ((*_, exported),) = steps_table(reader).batches()
+        assert {5, 5.5} <= set(exported)
 
 
-def test_what_a_killed_program_printed_last_gives_no_advice(run: Run) -> None:
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_was_printed_last_counts_and_only_all_at_once_gives_advice(
+    run: Run, killed: bool
+) -> None:
     run.begin("a")
     run.steps("a", 2, 1.0, 1.0)
     run.look(2.1)
-    run.printed(SCORED.format(0) + SCORED.format(6), 8.5)
-    with run.end(9, killed=True) as reader:
-        assert not any("after the last step" in text for _, text in events(reader))
+    run.look(8)
+    run.printed(SCORED.format(0) + SCORED.format(6).replace("6.9e+00", "nan"), 8.5)
+    with run.end(9, killed=killed) as reader:
+        advice = [text for _, text in events(reader) if "does not flush" in text]
+        assert len(advice) == (not killed)
+        last = training_of(reader, None)
+        assert (last.step.loss.at, last.step.loss.figure.value) == (2, None)
+        assert last.lost_at == (True, 2)
+
+
+def test_a_loss_that_is_printed_after_a_pause_is_of_the_step_before_it(run: Run) -> None:
+    run.begin("a")
+    run.look(0.5)
+    run.steps("a", 1, 0.1)
+    run.printed("epoch 1 loss 4.5\n", 2.7)
+    run.steps("a", 3, 1.9, 0.1)
+    run.printed("epoch 2 loss 2.5\n", 3.05)
+    run.look(4)
+    run.steps("a", 9, 0.1, loss=0.5)
+    run.look(9)
+    run.printed("epoch 3 loss 0.6\n", 9.5)
+    with run.end(10) as reader:
+        assert [row.loss for row in reader.steps()] == [(4.5,), (2.5,), (0.5,)]
+        assert training_of(reader, None).step.loss.figure.value == 0.5, "the hook's own"
 
 
 def test_a_bar_without_an_end_tells_its_loss_with_its_step(run: Run) -> None:
@@ -438,7 +467,7 @@ def test_of_lines_of_no_program_that_is_known_only_what_they_tell_is_said(run: R
         (told,) = [text for kind, text in events(reader) if kind == "progress-lines"]
     assert told == (
         "the loss is from lines with `loss` and a number, of a step or a mean; "
-        "each stands where its line was read"
+        "each stands at the step before its line, or the next"
     )
 
 

@@ -14,6 +14,7 @@ from gpuwatch.analysis.summary.listing import listing
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.study.summary import NO_LOSS
 from gpuwatch.session.writing.statements import meta
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.collector import Collector
@@ -52,6 +53,21 @@ def told(ranks: int) -> list[dict[str, Any]]:
         }
         for line in lines(ranks)
     ]
+
+
+@pytest.mark.parametrize("late", [0.25, math.nan])
+def test_a_loss_that_is_printed_after_the_last_step_is_the_newest(
+    tmp_path: Path, late: float
+) -> None:
+    path = sessions.record(tmp_path / "a.gpuwatch", steps=told(1))
+    store = SessionStore.reopen(path)
+    store.write([meta("after_steps", {"loss": late, "t": 1})])
+    store.close()
+    found = snapshot_of(path, View())
+    assert found.work is not None and (found.work.loss == late or math.isnan(late))
+    assert any("(since step 20" in text for text in found.warnings) == math.isnan(late)
+    with SessionReader(path) as reader:
+        assert listing(reader).failure == ("" if late == 0.25 else NO_LOSS)
 
 
 def test_one_process_has_its_figures(tmp_path: Path) -> None:

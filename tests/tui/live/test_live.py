@@ -124,7 +124,7 @@ def test_where_a_loss_comes_from_stands_on_the_page_of_numbers(session: Make) ->
 
 
 def test_a_loss_that_was_printed_too_late_is_told_on_the_screen(session: Make) -> None:
-    told = "loss or accuracy was printed after the last step"
+    told = "all loss and accuracy came at once after the last step"
     assert f"◆ at 1:29: {told}" in page_text(session(events=[(89.0, "progress-lines", told)]))
 
 

@@ -247,6 +247,7 @@ def summarise_from(
         phases=seen(run, described.phases),
         samples_per_second=None if doubt else described.samples_per_second,
         known_until_seconds=None if until is None else until / 1e9,
+        last_loss=None if writers else reader.after_steps().get("loss", described.last_loss),
     )
     training = training_of(reader, None if steps else NO_STEPS, writers)
     counters = counters_of(meta)

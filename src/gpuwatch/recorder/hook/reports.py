@@ -337,10 +337,8 @@ class HookReports:
         intake.hooked = intake.hooked or self._held_since is not None
         held, self._held = self._held, []
         for place, (arrived, line) in enumerate(held, 1):
-            later = (each.seconds for _, each in held[place:] if isinstance(each, Step))
-            # Up to half of the first step that follows.
-            late_ns = next((seconds[0] * 5e8 if seconds else 0.0 for seconds in later), math.inf)
-            rows += intake.reported(arrived, line, late_ns=late_ns)
+            later = (_between(line, each) for _, each in held[place:] if isinstance(each, Step))
+            rows += intake.reported(arrived, line, late_ns=next(later, math.inf))
         return rows
 
     def _problems(self, t: int) -> list[Row]:
@@ -353,6 +351,16 @@ class HookReports:
             return []
         self._told.add(text)
         return [event(t, "hook", text)]
+
+
+def _between(line: Step | Report, later: Step) -> float:
+    """Nanoseconds from the last step of ``line`` to where ``later`` has half a usual step to go in
+    its first one: what is printed before, also after a long pause, is of ``line``."""
+    if not (isinstance(line, Step) and line.seconds and later.seconds):
+        return 0.0
+    first, *others = later.seconds
+    rest = (min(first, line.seconds[-1]) / 2 + sum(others)) * 1e9
+    return (later.monotonic_ns or 0) - (line.monotonic_ns or 0) - rest
 
 
 def _two(rank: int | None) -> str:

@@ -35,9 +35,9 @@ _LONGEST_UUID = 80
 _EPOCH_NS = 1_000_000_000
 _LATE_NS = 100_000_000
 """How much later than its step a line of progress may be read."""
-_AFTER_THE_LAST = (
-    "loss or accuracy was printed after the last step, and belongs to none: a program that does "
-    "not flush its output prints late (python -u, or PYTHONUNBUFFERED=1)"
+_AT_THE_END = (
+    "all loss and accuracy came at once after the last step, and only the newest counts: a program "
+    "that does not flush its output prints late (python -u, or PYTHONUNBUFFERED=1)"
 )
 _OF_EPOCH = ("epoch", "loss", "acc1", "acc5")
 _SHARES = {"acc1": "acc@1", "acc5": "acc@5"}
@@ -95,6 +95,10 @@ class Intake:
         self._scores: list[tuple[int, Step]] | None = [] if cursor.get("scores") else None
         """Loss and accuracy of progress lines, for the hook's next step; ``None``: no hook's steps
         are known."""
+        self._placed = False
+        """Whether a step has any of them."""
+        self._own_loss = False
+        """Whether the newest step of the hook tells its loss itself."""
         self.versions: Mapping[str, JSON] = {}
         """Versions of torch and other libraries, once the workload has reported them."""
         self.error = mapping(known.get("error")) or None
@@ -193,8 +197,14 @@ class Intake:
                 told, logged = self._line(t, stream, line)
                 rows += [*told, *(self._log.add(t, stream, line) if logged else ())]
         rows += self._report_lost(t) if self._lost != self._lost_reported else ()
-        if self._scores and not killed:
-            rows.append(event(t, "progress-lines", _AFTER_THE_LAST))
+        if self._scores and self.hooked:
+            (first, _), (last, step) = self._scores[0], self._scores[-1]
+            loss = None if self._own_loss else step.loss
+            late = {"loss": loss, "acc1": step.acc1, "acc5": step.acc5}
+            known = {key: values[-1] for key, values in late.items() if values}
+            rows.append(meta("after_steps", {**known, "t": last}))
+            if len(self._scores) > 1 and first == last and not (killed or self._placed):
+                rows.append(event(t, "progress-lines", _AT_THE_END))
         return [*rows, *self._late_epoch]
 
     def _line(self, t: int, stream: str, line: str) -> _Taken:
@@ -254,7 +264,8 @@ class Intake:
             return [event(t, "progress-lines", f"no further loss or accuracy is read: {reason}")]
         self._scores.append((t, step))
         what = "the loss is" if step.acc1 is None else "loss and accuracy are"
-        text = f"{what} {self._progress.source}; each stands where its line was read"
+        where = "each stands at the step before its line, or the next"
+        text = f"{what} {self._progress.source}; {where}"
         return [event(t, "progress-lines", text)] if first else []
 
     def hold_progress(self) -> None:
@@ -286,9 +297,11 @@ class Intake:
         """A line of the hook, its last step with the newest scores that were read by then."""
         end = t if step.monotonic_ns is None else step.monotonic_ns - self._base_ns
         due = [printed for at, printed in self._scores or () if at <= end + late_ns]
+        self._own_loss = step.loss is not None
         if self._scores is None or not due:
             return step
         del self._scores[: len(due)]
+        self._placed = True
         last = due[-1]
         losses = step.loss or _spread([each.loss[-1] for each in due if each.loss], step.count)
         return replace(step, loss=losses, acc1=last.acc1, acc5=last.acc5)

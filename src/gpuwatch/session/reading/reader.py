@@ -10,12 +10,13 @@ import sqlite3
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import accumulate, count
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 
 from gpuwatch.core.errors import GpuwatchError, NotASession, StorageError
-from gpuwatch.core.models import JSON
+from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading import limits
 from gpuwatch.session.reading.bounded_connection import MOST_BYTES
 from gpuwatch.session.reading.log_lines import END, LONGEST, LogLine
@@ -293,8 +294,19 @@ class SessionReader(Validated):
 
     def all_steps(self, after: int = -1) -> Iterator[StepRow]:
         while rows := self.steps(after):
-            yield from rows
             after = rows[-1].n
+            if after == self.last_step():
+                last, late = rows[-1], {k: (v,) for k, v in self.after_steps().items()}
+                loss, acc1 = late.get("loss", last.loss), late.get("acc1", last.acc1)
+                rows[-1] = replace(last, loss=loss, acc1=acc1, acc5=late.get("acc5", last.acc5))
+            yield from rows
+
+    def after_steps(self) -> dict[str, float]:
+        """Loss and accuracies of the last step that were printed after its line; NaN if one was
+        not a number."""
+        told = mapping(self.meta().get("after_steps"))
+        known = {key: number(told[key]) for key in ("loss", "acc1", "acc5") if key in told}
+        return {key: nan if value is None else value for key, value in known.items()}
 
     def place(self, n: int, step: int) -> StepPlace:
         """The place of ``step`` in line ``n``. Only lines before the first timed one have a count
@@ -306,7 +318,8 @@ class SessionReader(Validated):
         """The newest ``loss``, ``acc1`` or ``acc5`` in the last :data:`CHUNK` step lines, with its
         place, by key; NaN if it was not a number. A warm-up leaves out times alone."""
         newest: dict[str, tuple[StepPlace, float]] = {}
-        first = self.last_step() - CHUNK
+        last, late = self.last_step(), self.after_steps()
+        first = last - CHUNK
         for key in keys:
             rows = self._rows(
                 f"SELECT n, step, {key} FROM step WHERE n > ? AND {key} IS NOT NULL "  # noqa: S608
@@ -316,13 +329,19 @@ class SessionReader(Validated):
             for n, step, blob in rows:
                 if values := floats(blob):
                     newest[key] = self.place(whole(n), whole(step)), values[-1]
+        for row in self.steps(last - 1, 1):
+            newest |= {key: (self.place(row.n, row.step), late[key]) for key in keys if key in late}
         return newest
 
     def loss_lost_at(self) -> StepPlace | None:
         """The step since which no loss is finite; ``None`` if the newest loss is finite, or
         there is none in as many lines."""
         since, last = None, self.last_step()
-        below = last + 1
+        below, late = last + 1, self.after_steps().get("loss")
+        if late is not None and isfinite(late):
+            return None
+        if late is not None and (row := next(iter(self.steps(last - 1, 1)), None)):
+            since = row.n, row.step
         while rows := self._rows(
             "SELECT n, step, loss FROM step WHERE n > ? AND n < ? AND loss IS NOT NULL "
             "ORDER BY n DESC LIMIT ?",
