@@ -85,6 +85,8 @@ def test_an_older_line_of_the_imagenet_script_is_read_too() -> None:
         "[iteration 12] Loss: tensor(0.37, grad_fn=<NllLossBackward0>)",
         " 12%|█▏       | 12/100 [00:03<00:20,  4.1it/s, loss=0.37, v_num=0]",
         "Epoch: 3   Training Loss: 0.37",
+        "epoch 1: train loss 0.37 val loss 0.68",
+        "Epoch 1 | train_loss: 0.37 | valid_loss: 0.68 | test acc 0.5",
     ],
 )
 def test_a_plain_line_with_a_place_and_a_loss_tells_the_loss_alone(line: str) -> None:
@@ -96,7 +98,9 @@ def test_a_plain_line_with_a_place_and_a_loss_tells_the_loss_alone(line: str) ->
     [
         "loss 0.37",
         "step 10 val_loss 0.37",
-        "epoch 1: train loss 0.5, val loss 0.6",
+        "epoch 1: val loss 0.5, train loss 0.6",
+        "epoch 1: loss 0.5, val loss 0.6",
+        "step 1: train loss 0.5, val loss 0.6",
         "Test set: average loss: 0.05, accuracy: 9850/10000",
         "step 3 loss_G 0.5 loss_D 0.6",
         "step 10 loss 0.37.1",

@@ -143,13 +143,18 @@ _OTHER_DATA = re.compile(r"(?<![a-z])(?:valid|eval|test|(?:val|dev)(?![a-z]))", 
 
 def plain(line: str) -> Progress | None:
     """``step 10/500 loss 0.37``, ``Epoch 1 | loss: 0.5``, ``12/100 [..., loss=0.53]``: the loss of
-    a line that has a place, too, and no word of validation or test.
+    a line that has a place, too, and no word of validation or test; of an epoch's the training loss
+    that is named before such a word.
 
     No step's number: which of the numbers it is, and whether it rises over epochs, is not known.
     """
-    if "oss" not in line or not _PLACE.search(line) or _OTHER_DATA.search(line):
+    if "oss" not in line or not _PLACE.search(line):
         return None
-    return _told(_LOSS.search(line))
+    loss, other, lower = _LOSS.search(line), _OTHER_DATA.search(line), line.lower()
+    trained = loss and "epoch" in lower and lower.startswith("train", loss.start())
+    if other and not (trained and loss and loss.start() < other.start()):
+        return None
+    return _told(loss)
 
 
 _NUMBER = re.compile(

@@ -95,8 +95,8 @@ class Intake:
         self._scores: list[tuple[int, Step]] | None = [] if cursor.get("scores") else None
         """Loss and accuracy of progress lines, for the hook's next step; ``None``: no hook's steps
         are known."""
-        self._placed = False
-        """Whether a step has any of them."""
+        self._placed = self._scores is not None
+        """Whether a step has any of them, or may have."""
         self._own_loss = False
         """Whether the newest step of the hook tells its loss itself."""
         self.versions: Mapping[str, JSON] = {}
