@@ -248,6 +248,11 @@ def test_a_doubtful_ceiling_makes_the_verdict_conditional() -> None:
             "no steps yet",
             None,
         ),
+        (
+            Program("a", "command", steps=False, timed=False, no_steps="it was off; next: on"),
+            "it was off",
+            "on",
+        ),
         (Program("a", "command", timed=False), "no step after its warm-up", "`step`"),
         (Program("a", "command"), "the workload reported no FLOP per step", "`count`"),
         (Program("a", count={"method": "no formula"}), "no FLOP/s are known: no formula", None),
@@ -260,6 +265,7 @@ def test_a_run_without_a_point_says_why_and_what_mends_it(
     found = roofline_of(program, Rates(), {}, None)
     assert told in (found.reason or "") and told in found.verdict.text
     assert found.verdict.hint is None if hint is None else hint in (found.verdict.hint or "")
+    assert "next" not in found.verdict.text
 
 
 def test_a_copy_has_no_point_for_its_steps_have_no_flop() -> None:

@@ -114,6 +114,28 @@ def test_a_run_without_torch_and_steps_is_told_that_no_line_was_one() -> None:
     assert no_steps({"hook": {"text": told, "processes": 1}}) == told
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("python -E t.py", "E"),
+        ("env A=1 /usr/bin/python3.12 -X dev -u -sI -m t", "I"),
+        ("python -WS t.py -S", None),
+        ("python t.py -E", None),
+        ("python -m t -S", None),
+    ],
+)
+def test_an_option_of_python_that_leaves_out_the_hook_is_named(
+    command: str, option: str | None
+) -> None:
+    hook = {"given": True, "text": "no Python program imported torch", "processes": 0}
+    why = no_steps({"hook": hook, "workload": {"arguments": command.split()}})
+    assert why.startswith(
+        f"python -{option} leaves out the hook; next: without -{option}" if option else "no Python"
+    )
+    assert no_steps({"hook": {**hook, "text": None}}) == "the workload reported no steps"
+    assert "--hook off" in no_steps({"hook": {**hook, "text": None, "given": False}})
+
+
 def test_a_list_of_runs_says_nothing_of_mixed_steps(tmp_path: Path) -> None:
     with SessionReader(sessions.record(tmp_path / "a.gpuwatch", steps=RANKS)) as reader:
         entry = listing(reader)

@@ -7,7 +7,7 @@ from dataclasses import field
 
 from gpuwatch.analysis.hardware.ceilings import NEVER_MEASURED, Missing
 from gpuwatch.analysis.hardware.points import Rates
-from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
+from gpuwatch.analysis.samples.step_lines import NEXT, NO_STEPS_YET
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, number
 
@@ -56,7 +56,8 @@ def no_point(program: Program, rates: Rates) -> tuple[str, str | None]:
     if program.no_steps == NO_STEPS_YET and not program.timed:
         return NO_STEPS_YET, None
     if not program.steps:
-        return program.no_steps, _STEPS if own else None
+        reason, _, hint = program.no_steps.partition(NEXT)
+        return reason, hint or (_STEPS if own else None)
     if not program.timed:
         return "the workload reported no step after its warm-up", _STEPS if own else None
     if program.doubt:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from gpuwatch.analysis.samples.rates import StepLine, full_times, leaps, taken
-from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.models import JSON, mapping, sequence
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.rows import StepBucket
@@ -19,6 +20,11 @@ NO_STEPS_YET = "no steps yet"
 GIVE_STEPS = f"{NO_STEPS_YET}: step lines, or torch with --hook loss, give steps and loss"
 NO_FULL_STEP = "no full step was reported"
 _NO_LINES = "no line of its output was recognised as a step (`gpuwatch run --help` shows one)"
+NEXT = "; next: "
+"""Between a reason and what mends it."""
+_HOOK_OFF = f"the hook was off (--hook off){NEXT}leave it out"
+_LEAVES_OUT = re.compile(r"\bpython[\d.]*(?: -[WX] ?\S+| -[a-zA-VYZ]+)*? -[bBdiOPqRsuvx]*([EIS])")
+"""A Python that reads no PYTHONPATH, or runs no sitecustomize."""
 UNTIMED = (
     "the step lines tell no time but that of their arrival: print `seconds` or `monotonic_ns` "
     "(`gpuwatch run --help`)"
@@ -47,12 +53,17 @@ def several_writers(meta: Mapping[str, JSON]) -> str | None:
 
 
 def no_steps(meta: Mapping[str, JSON]) -> str:
-    """Why a session without a step has none, as far as the hook can tell."""
+    """Why a session without a step has none, as far as the hook can tell, and behind :data:`NEXT`
+    what mends it, where that is known."""
     hook = mapping(meta.get("hook"))
     if not (told := hook.get("text")):
-        return "the workload reported no steps"
-    lines = "" if hook.get("processes") else f"; {_NO_LINES}"
-    return clean(told, _LONGEST_REASON) + lines
+        return _HOOK_OFF if hook.get("given") is False else "the workload reported no steps"
+    if hook.get("processes"):
+        return clean(told, _LONGEST_REASON)
+    words = sequence(mapping(meta.get("workload")).get("arguments"))
+    if option := _LEAVES_OUT.search(" ".join(map(str, words))):
+        return f"python -{option[1]} leaves out the hook{NEXT}without -{option[1]}"
+    return f"{clean(told, _LONGEST_REASON)}; {_NO_LINES}"
 
 
 def no_figure(meta: Mapping[str, JSON], key: str, lines: str = "no step line") -> str:
