@@ -252,7 +252,8 @@ def test_a_step_that_makes_most_of_the_mean_is_told_with_what_took_it(tmp_path: 
     slow = {**STEPS[2], "seconds": 3.0, "phases": {"data": 2.5, "forward": 0.5}}
     record(tmp_path / "a.gpuwatch", steps=[*STEPS[:2], slow, *STEPS[3:]])
     found = read(tmp_path / "a.gpuwatch")
-    assert found.summary.steps.slowest == SlowStep(slow["step"], 3.0, slow["phases"])
+    without = {"forward": pytest.approx(0.4), "other": pytest.approx(0.6), "data": 0.0}
+    assert found.summary.steps.slowest == SlowStep(slow["step"], 3.0, slow["phases"], without)
     brief = as_text(short(found, [], None, ""), 200)
     assert f"slowest step: {slow['step']}, 3.00 s, of it data 2.50 s\n" in brief
     assert "forward 34 %, other 46 %, data 20 % (0 % without the slowest step)\n" in brief

@@ -95,6 +95,8 @@ class SlowStep:
     seconds: float
     phases: Mapping[str, float]
     """Seconds of each, if they are known of this step alone."""
+    shares_without: Mapping[str, float] = field(default_factory=dict)
+    """Of each phase in a step, on the mean of all others, where this one is one line."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +131,6 @@ class Steps:
     sampled_count: int | None = None
     """Timed steps with phases, drawn at random; ``None``: all."""
     slowest: SlowStep | None = None
-    shares_without_slowest: Mapping[str, float] = field(default_factory=dict)
-    """Of each phase in a step, on the mean of all others, where that is one line."""
     known_until_seconds: float | None = None
     """Since the session's start: later output is unknown, and its steps are not counted; ``None``:
     the whole run is known."""
@@ -411,12 +411,6 @@ def steps_of(
         overall = rate * trained / (trained + evaluation)
     shares = (0.5, 0.95, 0.0, 1.0)
     median, p95, shortest, longest = np.quantile(times, shares).tolist() if known else (None,) * 4
-    slowest, others = _slowest(timed, times) if mean else None, dict[str, float]()
-    rest = [row for row in timed if full_times(row) != [longest]]
-    if slowest and mean and longest and len(rest) == len(timed) - 1:
-        usual = (mean * times.size - longest) / (times.size - 1)
-        left = mean_phases(rest)
-        others = {name: left.get(name, 0.0) / usual for name in phases}
     return Steps(
         count=count if rows else None,
         warmup_count=sum(row.count for row in rows if row.warmup) if rows else None,
@@ -436,8 +430,7 @@ def steps_of(
         evaluation_seconds=evaluation or None,
         samples_per_second_overall=overall,
         sampled_count=round(sampled) if sampled < count else None,
-        slowest=slowest,
-        shares_without_slowest=others,
+        slowest=_slowest(timed, times) if mean else None,
     )
 
 
@@ -449,5 +442,10 @@ def _slowest(timed: Sequence[StepLine], times: np.ndarray) -> SlowStep | None:
     for row in timed:
         if isinstance(row, StepRow) and row.seconds and longest in full_times(row):
             number = row.step - len(row.seconds) + 1 + row.seconds.index(longest)
-            return SlowStep(number, longest, row.phases if row.count == 1 else {})
+            if row.count > 1:
+                return SlowStep(number, longest, {})
+            usual = (mean * times.size - longest) / (times.size - 1)
+            rest = mean_phases([each for each in timed if each is not row])
+            shares = {name: rest.get(name, 0.0) / usual for name in mean_phases(timed)}
+            return SlowStep(number, longest, row.phases, shares)
     return None

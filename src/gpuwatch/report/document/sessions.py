@@ -186,10 +186,10 @@ def short(
         phases["other"] = rest
         step += rest
     other = other_phase(session.run)
-    parts = []
+    parts, slowest = list[str](), session.steps.slowest
     for name, seconds in phases.items():
         share = seconds / step
-        usual = session.steps.shares_without_slowest.get(name, share)
+        usual = slowest.shares_without.get(name, share) if slowest else share
         parts.append(f"{other if name == 'other' else name} {units.percent(share)}")
         if abs(share - usual) > max(share / 3, 0.01):
             parts[-1] += f" ({units.percent(usual)} without the slowest step)"
@@ -212,7 +212,7 @@ def short(
     lines = (
         *((outcome, identity) if sound(session) else (identity, outcome)),
         [f"phases of a step: {', '.join(parts)}"] * bool(phases)
-        + _slowest(session.steps.slowest)
+        + _slowest(slowest)
         + [f"most time in {busiest}"] * bool(busiest),
         bounds if efficiency.efficiency_rows(session) else [],
         [used] * bool(given) + [f"cost: {cost}"] * bool(cost),
