@@ -374,9 +374,9 @@ class Steps:
                 self._begin(count)
             rows = self._reader.steps(self._last)
             if not rows:
-                late = self._reader.after_steps().get("loss")
-                if late is not None and self.recent and not self._writers:
-                    self._take_loss(late, self.recent[-1])
+                last = None if self._writers else self._reader.completed()
+                if last and last.loss:
+                    self._take_loss(last.loss[-1], last)
                 return
             before = [self.recent[-1]] if self.recent else []
             timed = [row for row in (*before, *rows) if not row.warmup]

@@ -241,13 +241,13 @@ def summarise_from(
         described = replace(described, reason=silent)
     elif described.reason and described.count:
         described = replace(described, reason=untimed(meta) or described.reason)
-    run = run_of(meta, described.phases)
+    run, last = run_of(meta, described.phases), None if writers else reader.completed()
     described = replace(
         described,
         phases=seen(run, described.phases),
         samples_per_second=None if doubt else described.samples_per_second,
         known_until_seconds=None if until is None else until / 1e9,
-        last_loss=None if writers else reader.after_steps().get("loss", described.last_loss),
+        last_loss=last.loss[-1] if last and last.loss else described.last_loss,
     )
     training = training_of(reader, None if steps else NO_STEPS, writers)
     counters = counters_of(meta)

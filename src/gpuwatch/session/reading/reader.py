@@ -295,18 +295,19 @@ class SessionReader(Validated):
     def all_steps(self, after: int = -1) -> Iterator[StepRow]:
         while rows := self.steps(after):
             after = rows[-1].n
-            if after == self.last_step():
-                last, late = rows[-1], {k: (v,) for k, v in self.after_steps().items()}
-                loss, acc1 = late.get("loss", last.loss), late.get("acc1", last.acc1)
-                rows[-1] = replace(last, loss=loss, acc1=acc1, acc5=late.get("acc5", last.acc5))
-            yield from rows
+            last = self.completed() if after == self.last_step() else None
+            yield from [*rows[:-1], last or rows[-1]]
 
-    def after_steps(self) -> dict[str, float]:
-        """Loss and accuracies of the last step that were printed after its line; NaN if one was
-        not a number."""
+    def completed(self) -> StepRow | None:
+        """The last step line with the loss and accuracies that were printed after it; ``None``:
+        none were."""
         told = mapping(self.meta().get("after_steps"))
-        known = {key: number(told[key]) for key in ("loss", "acc1", "acc5") if key in told}
-        return {key: nan if value is None else value for key, value in known.items()}
+        known = {key: number(value) for key, value in told.items()}
+        late = {key: (nan if value is None else value,) for key, value in known.items()}
+        for row in self.steps(self.last_step() - 1, 1) if told else ():
+            loss, acc1, acc5 = (late.get(k, getattr(row, k)) for k in ("loss", "acc1", "acc5"))
+            return replace(row, loss=loss, acc1=acc1, acc5=acc5)
+        return None
 
     def place(self, n: int, step: int) -> StepPlace:
         """The place of ``step`` in line ``n``. Only lines before the first timed one have a count
@@ -318,8 +319,7 @@ class SessionReader(Validated):
         """The newest ``loss``, ``acc1`` or ``acc5`` in the last :data:`CHUNK` step lines, with its
         place, by key; NaN if it was not a number. A warm-up leaves out times alone."""
         newest: dict[str, tuple[StepPlace, float]] = {}
-        last, late = self.last_step(), self.after_steps()
-        first = last - CHUNK
+        first, last = self.last_step() - CHUNK, self.completed()
         for key in keys:
             rows = self._rows(
                 f"SELECT n, step, {key} FROM step WHERE n > ? AND {key} IS NOT NULL "  # noqa: S608
@@ -329,19 +329,19 @@ class SessionReader(Validated):
             for n, step, blob in rows:
                 if values := floats(blob):
                     newest[key] = self.place(whole(n), whole(step)), values[-1]
-        for row in self.steps(last - 1, 1):
-            newest |= {key: (self.place(row.n, row.step), late[key]) for key in keys if key in late}
+            if last and (values := getattr(last, key)):
+                newest[key] = self.place(last.n, last.step), values[-1]
         return newest
 
     def loss_lost_at(self) -> StepPlace | None:
         """The step since which no loss is finite; ``None`` if the newest loss is finite, or
         there is none in as many lines."""
         since, last = None, self.last_step()
-        below, late = last + 1, self.after_steps().get("loss")
-        if late is not None and isfinite(late):
-            return None
-        if late is not None and (row := next(iter(self.steps(last - 1, 1)), None)):
-            since = row.n, row.step
+        below, late = last + 1, self.completed()
+        if late and late.loss:
+            if isfinite(late.loss[-1]):
+                return None
+            since = late.n, late.step
         while rows := self._rows(
             "SELECT n, step, loss FROM step WHERE n > ? AND n < ? AND loss IS NOT NULL "
             "ORDER BY n DESC LIMIT ?",
