@@ -199,10 +199,9 @@ class Intake:
         rows += self._report_lost(t) if self._lost != self._lost_reported else ()
         if self._scores and self.hooked:
             (first, _), (last, step) = self._scores[0], self._scores[-1]
-            loss = None if self._own_loss else step.loss
-            late = {"loss": loss, "acc1": step.acc1, "acc5": step.acc5}
-            known = {key: values[-1] for key, values in late.items() if values}
-            rows.append(meta("after_steps", {**known, "t": last}))
+            keys = _OF_EPOCH[1 + self._own_loss :]
+            late = {key: values[-1] for key in keys if (values := getattr(step, key))}
+            rows.append(meta("after_steps", {**late, "t": last}))
             if len(self._scores) > 1 and first == last and not (killed or self._placed):
                 rows.append(event(t, "progress-lines", _AT_THE_END))
         return [*rows, *self._late_epoch]
@@ -264,8 +263,7 @@ class Intake:
             return [event(t, "progress-lines", f"no further loss or accuracy is read: {reason}")]
         self._scores.append((t, step))
         what = "the loss is" if step.acc1 is None else "loss and accuracy are"
-        where = "each stands at the step before its line, or the next"
-        text = f"{what} {self._progress.source}; {where}"
+        text = f"{what} {self._progress.source}; each stands at the step before, or the next"
         return [event(t, "progress-lines", text)] if first else []
 
     def hold_progress(self) -> None:
