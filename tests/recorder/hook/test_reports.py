@@ -356,11 +356,11 @@ def test_steps_are_the_hooks_and_scores_those_that_the_program_prints(run: Run) 
     run.steps("a", 2, 1.0, 1.0)
     run.look(2.1)
     run.steps("a", 3, 1.0)
-    run.printed(SCORED.format(2).replace("6.9e+00", "6.5e+00"), 3.4)
-    run.printed(SCORED.format(3).replace("6.9e+00", "6.2e+00"), 3.7)  # in the middle of step 4
+    run.printed(SCORED.format(2).replace("6.9e+00", "6.5e+00"), 3.7)  # while step 4 runs
     run.look(3.8)
     run.steps("a", 4, 1.0)
     run.look(4)
+    run.printed(SCORED.format(3).replace("6.9e+00", "6.2e+00"), 4.1)
     run.steps("a", 5, 1.0)
     run.printed(SCORED.format(5).replace("6.9e+00", "6.1e+00"), 6.9)  # late, but no later step is
     run.look(7.2)
@@ -381,6 +381,20 @@ def test_steps_are_the_hooks_and_scores_those_that_the_program_prints(run: Run) 
         assert summarise(reader).steps.last_loss == 5.5
         ((*_, exported),) = steps_table(reader).batches()
         assert {5, 5.5} <= set(exported)
+
+
+def test_of_lines_that_are_read_together_each_has_its_loss(run: Run) -> None:
+    run.begin("a")
+    run.steps("a", 1, 1.0)
+    run.look(1)
+    run.look(7)
+    run.steps("a", 8, 1.0)
+    run.printed("step 8 loss 2.5\n", 8.7)
+    run.steps("a", 9, 1.0)
+    run.printed("step 9 loss 1.5\n", 9.3)
+    run.look(9.4)
+    with run.end(10) as reader:
+        assert [row.loss for row in reader.steps()] == [None, (2.5,), (1.5,)]
 
 
 @pytest.mark.parametrize("killed", [False, True])

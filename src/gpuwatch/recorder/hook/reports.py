@@ -91,8 +91,6 @@ class HookReports:
         self._held: list[tuple[int, Step | Report]] = []
         self._held_since: int | None = None
         self._skipped = self._steps = 0
-        self._over = False
-        """Whether the run is over: the last lines are held until all of them are read."""
         self._loaded: int | None = None
         """When the first process loaded the hook."""
         self._inferring: dict[str, list[tuple[int, Reported]]] = {}
@@ -118,7 +116,6 @@ class HookReports:
     def finish(self, t: int) -> list[Row]:
         """The last rows, once the run is over."""
         rows: list[Row] = []
-        self._over = True
         while reported := self._channel.read():
             for each in reported:
                 rows += self._take(t, each)
@@ -198,7 +195,8 @@ class HookReports:
         first, self._trains = not self._trains, True
         if not first or self._inferred_until is None:
             return []
-        self._held = [(t, each) for t, each in self._held if isinstance(each, Step)]
+        if not self._intake.hooked:  # else these are the training's, read with it
+            self._held = [(t, each) for t, each in self._held if isinstance(each, Step)]
         self._writers.clear()
         self._counts.clear()
         if self._combined is not None:
@@ -312,13 +310,11 @@ class HookReports:
         return rows
 
     def _pass(self, t: int, line: Step | Report) -> list[Row]:
-        """Hand a line to the intake, or hold it for the first seconds of steps."""
+        """Hold a line for the intake, to the end of a look, or for the first seconds of steps."""
         if self._intake.own_steps and not self._intake.hooked:
             return self._event(t, _OWN)
-        if self._intake.hooked and not self._over:
-            return self._intake.reported(t, line)
         self._held.append((t, line))
-        if isinstance(line, Step) and self._held_since is None:
+        if isinstance(line, Step) and self._held_since is None and not self._intake.hooked:
             self._held_since = t
             return [meta("waiting", {"for": "own lines", "t": t})]
         return []
@@ -332,13 +328,14 @@ class HookReports:
             held, self._held = self._held, []
             return self._event(t, _OWN) if held else []
         waited = self._held_since is not None and t - self._held_since >= HELD_NS
-        if not self._held or not (over or waited or self._before.steps):
+        if not self._held or not (over or waited or self._before.steps or intake.hooked):
             return rows
+        known = math.inf if over or not intake.hooked else None
         intake.hooked = intake.hooked or self._held_since is not None
         held, self._held = self._held, []
         for place, (arrived, line) in enumerate(held, 1):
             later = (_between(line, each) for _, each in held[place:] if isinstance(each, Step))
-            rows += intake.reported(arrived, line, late_ns=next(later, math.inf))
+            rows += intake.reported(arrived, line, late_ns=next(later, known))
         return rows
 
     def _problems(self, t: int) -> list[Row]:
@@ -354,13 +351,12 @@ class HookReports:
 
 
 def _between(line: Step | Report, later: Step) -> float:
-    """Nanoseconds from the last step of ``line`` to where ``later`` has half a usual step to go in
-    its first one: what is printed before, also after a long pause, is of ``line``."""
-    if not (isinstance(line, Step) and line.seconds and later.seconds):
+    """Nanoseconds from the last step of ``line`` to the end of the first one of ``later``: what is
+    printed between, also after a long pause, is of ``line``."""
+    end = line.monotonic_ns if isinstance(line, Step) else None
+    if end is None or later.monotonic_ns is None:
         return 0.0
-    first, *others = later.seconds
-    rest = (min(first, line.seconds[-1]) / 2 + sum(others)) * 1e9
-    return (later.monotonic_ns or 0) - (line.monotonic_ns or 0) - rest
+    return later.monotonic_ns - end - sum((later.seconds or ())[1:]) * 1e9
 
 
 def _two(rank: int | None) -> str:

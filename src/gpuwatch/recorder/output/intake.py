@@ -286,8 +286,8 @@ class Intake:
         """Rows of what a hooked process reports; ``late_ns``: how much later than a step what it
         printed may be read, where that is known."""
         if isinstance(line, Step):
-            if late_ns is None:  # a program prints after a step, or while the GPU still computes it
-                late_ns = max(_LATE_NS, line.seconds[-1] * 5e8 if line.seconds else 0)
+            if late_ns is None:  # a program prints after a step, while the next one runs
+                late_ns = max(_LATE_NS, line.seconds[-1] * 1e9 if line.seconds else 0)
             return self._step(t, self._scored(t, line, late_ns))
         return self._report(t, line) if line.known else []
 
