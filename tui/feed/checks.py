@@ -291,6 +291,7 @@ class Checks:
         least, facts = resolution((end - start) / NS), self._reader.facts()
         return cpu_shares(
             None if own is None else max(own, least),
+            self._mean("workload", "process.cpu.wait", start, end),
             own is not None and own <= least,
             threads_of(facts),
             logical_cores(self._devices),

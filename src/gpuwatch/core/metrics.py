@@ -103,6 +103,7 @@ _ALL = (
     _gauge("system.paging.usage", "By"),  # swap
     _gauge("system.cpu.load_average.1m", "{thread}"),
     _counter("process.cpu.time", "s"),  # user and system, of the whole tree, as all of process.*
+    _counter("process.cpu.wait", "s"),  # threads that were ready and had no core, summed
     _gauge("process.memory.usage", "By"),
     _counter("process.io.read", "By"),  # from storage
     _counter("process.io.write", "By"),  # to storage

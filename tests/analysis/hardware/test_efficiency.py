@@ -173,6 +173,61 @@ def test_a_program_that_others_kept_from_running_did_not_wait(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
+    ("threads", "ran", "waited", "all_programs", "text"),
+    [
+        (1, 0.05, 0.03, 1.0, "threads ran 5.0 % of the time and waited for a core 3.0 %"),
+        (
+            1,
+            0.4,
+            0.55,
+            1.0,
+            "other programs held its cores: its threads were ready and waited 55 %",
+        ),
+        (4, 1.0, 2.4, 1.0, "host-bound: its threads were ready and waited for a core 60 % of the"),
+        (2, 1.0, 1.2, 0.55, "host-bound: its threads were ready and waited for a core 60 % of the"),
+        (1, 0.05, None, 1.0, "other programs may have held the cores: all were busy 100 % of the"),
+    ],
+)
+def test_others_held_the_cores_where_its_threads_were_ready_and_waited(
+    tmp_path: Path, threads: int, ran: float, waited: float | None, all_programs: float, text: str
+) -> None:
+    counters = {("workload", "process.cpu.time"): ran}
+    if waited is not None:
+        counters["workload", "process.cpu.wait"] = waited
+    of = summary(
+        tmp_path / "a.gpuwatch",
+        devices=((*CPU[:4], {"core.logical.count": 2}), ("workload", "workload", "x", None, {})),
+        run={"device": "cpu", "dtype": "float32"},
+        facts={"threads": str(threads)},
+        gauges={("cpu", "hw.cpu.utilization"): all_programs},
+        counters=counters,
+        extra={"ceilings": calibration("cpu", None, bandwidth=1e13, float32=1e15)},
+    ).efficiency.roofline.verdict
+    assert of.bound == "host" and text in of.text
+
+
+def test_a_program_without_ceilings_waited_itself_where_it_had_its_cores(tmp_path: Path) -> None:
+    def text(name: str, waited: float) -> str:
+        return summary(
+            tmp_path / f"{name}.gpuwatch",
+            devices=(
+                (*CPU[:4], {"core.logical.count": 2}),
+                ("workload", "workload", "x", None, {}),
+            ),
+            run={"device": "cpu"},
+            gauges={("cpu", "hw.cpu.utilization"): 1.0},
+            counters={
+                ("workload", "process.cpu.time"): 0.05,
+                ("workload", "process.cpu.wait"): waited,
+            },
+        ).efficiency.roofline.verdict.text
+
+    assert "the program waited at least 92 % of the time" in text("sleeps", 0.03)
+    ready = "cannot tell what bounds the run: its threads were ready and waited for a core 80 %"
+    assert text("ready", 0.8).startswith(ready)
+
+
+@pytest.mark.parametrize(
     ("limit", "kept", "text"),
     [
         ({"process.cpu.affinity": "0-1,7"}, 0.1, "the program waited at least 63 % of the time"),

@@ -116,6 +116,53 @@ def test_another_process_of_the_same_pid_does_not_answer(tmp_path: Path) -> None
         files.stat()
 
 
+def test_the_wait_for_a_core_is_of_threads_seen_twice(tmp_path: Path) -> None:
+    def waits(thread: int, nanoseconds: int) -> None:
+        (tmp_path / f"10/task/{thread}").mkdir(exist_ok=True)
+        (tmp_path / f"10/task/{thread}/schedstat").write_text(f"9 {nanoseconds} 1\n")
+
+    def read() -> float:
+        return until(lambda: tree.sample().core_wait_s)
+
+    (tmp_path / "loadavg").write_text("0 0 0 1/9 14\n")
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self/schedstat").write_text("9 0 1\n")
+    _fake_process(tmp_path, 10, 1, {10: "", 20: ""})
+    waits(10, 5_000_000_000)
+    waits(20, 7_000_000_000)
+    tree = ProcessTree([10], tmp_path)
+    assert tree.sample().core_wait_s == 0
+    waits(10, 6_500_000_000)
+    waits(20, 1_000_000_000)  # another thread of this number
+    waits(30, 9_000_000_000)  # first seen
+    assert read() == 1.5
+    waits(30, 9_250_000_000)
+    assert read() == 1.75
+    stat = tmp_path / "10/stat"
+    stat.write_text(stat.read_text().replace(" 2 0 ", " 501 0 "))
+    many = tree.sample()
+    assert (many.core_wait_s, many.core_wait_reason) == (
+        None,
+        "over 500 threads, too many to read each",
+    )
+    stat.write_text(stat.read_text().replace(" 501 0 ", " 2 0 "))
+    (tmp_path / "self/schedstat").write_text("0 0 0\n")
+    tree.set_roots([10])
+    assert tree.sample().core_wait_reason == "this kernel does not count waits for a core"
+    tree.close()
+
+
+def test_a_program_that_shares_a_core_waits_for_it() -> None:
+    body = (
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); child(9); child(9); say(); wait()"
+    )
+    with _program(body) as program:
+        _ready(program)
+        tree = ProcessTree([program.pid])
+        until(lambda: (tree.sample().core_wait_s or 0) >= 0.5)
+        tree.close()
+
+
 def test_resident_memory_is_that_of_the_tree() -> None:
     with _program("block = bytearray(64 << 20); say(); wait()") as program:
         _ready(program)
@@ -265,9 +312,9 @@ def test_children_of_every_thread_are_found_where_the_kernel_lists_them(tmp_path
 
 def test_the_source_without_nvml_says_why_device_memory_is_unknown() -> None:
     source = WorkloadSource(Unavailable("no driver", "load it"))
-    last = source.channels[-1]
+    last = source.channels[5]
     assert (last.method, last.reason) == (Method.UNAVAILABLE, "no driver")
-    assert source.sample() == [None] * 6
+    assert source.sample() == [None] * 7
     assert source.drain() == ([], ())
     source.close()
 
@@ -284,7 +331,7 @@ def test_device_memory_is_that_of_the_tree_s_processes_on_all_gpus() -> None:
             "gpu1": [GpuProcess(program.pid, 11, "compute")],
         }
         source = WorkloadSource(lambda: listed)
-        assert source.sample() == [None] * 6
+        assert source.sample() == [None] * 7
         source.set_roots([program.pid])
         known = source.channels[4].method is Method.MEASURED
         assert source.sample()[4] == (111 if known else None)

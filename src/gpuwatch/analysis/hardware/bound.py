@@ -9,7 +9,8 @@ Two shares decide, that of the compute ceiling and that of the bandwidth:
   the time idle, or of the step in the data phase, is named, since removing it would shorten the
   step by a quarter or more. Where a ceiling is not known, one half of the step is: no ceiling then
   explains as much; on a CPU the idle time is then that in which no thread of the program ran, less
-  that in which other programs may have had all cores that it may use. Pipes that work
+  that in which a thread waited for a core or, where that is not known, other programs may have had
+  all cores that it may use. Pipes that work
   ``FULL`` of the time (they need not be full then) bound a run whose compute ceiling is not known.
 - Algorithmic bytes over ``OVER`` times the bandwidth never reached memory: caches served them, and
   they show no bound. Five per cent allow for the error of a measured ceiling.
@@ -131,6 +132,8 @@ def verdict_of(
                 causes = f"the program waited at least {units.percent(rates.waits)} of the time"
             elif rates.waits + (rates.held or 0.0) >= NEAR:
                 held_off = f"other programs may have held its cores {_of_time(rates.held or 0.0)}"
+                if rates.core_wait is not None:
+                    held_off = _core_wait(rates, rates.core_wait)
                 which = f"{held_off}; {which}"
                 if (rates.outside or 0.0) >= NEAR:  # what is known comes first
                     which = f"{units.percent(rates.outside)} of a step is {OUTSIDE}; {which}"
@@ -317,8 +320,13 @@ def _idle_text(rates: Rates, idle: float) -> str:
     all_cores = "" if rates.cores_busy is None else units.percent(rates.cores_busy)
     if rates.busy is not None:
         ran = f"the workload's threads ran {units.percent(1 - idle)} of the time"
+        if rates.core_wait is not None:
+            if rates.core_wait >= IDLE:
+                return f"{_core_wait(rates, rates.core_wait)}; {ran}"
+            return f"{ran} and waited for a core {units.percent(rates.core_wait)}"
         if rates.cores_busy is not None and idle >= IDLE > 1 - rates.cores_busy:
-            return f"other programs held the cores: all were busy {all_cores} of the time, {ran}"
+            held = f"other programs may have held the cores: all were busy {all_cores} of the time"
+            return f"{held}, {ran}"
         return ran
     if rates.own_cores is not None:
         most = "at most " if rates.own_at_most else ""
@@ -326,3 +334,10 @@ def _idle_text(rates: Rates, idle: float) -> str:
         text = f"the program's processes used {most}{used} of the cores' time"
         return f"{text}, all programs together {all_cores}" if all_cores else text
     return f"{units.percent(idle)} of the cores' time was idle"
+
+
+def _core_wait(rates: Rates, share: float) -> str:
+    who, what = (
+        ("other programs held its cores: ", "") if rates.others_held else ("", "for a core ")
+    )
+    return f"{who}its threads were ready and waited {what}{_of_time(share)}"

@@ -338,9 +338,10 @@ def _busy(
     """The fields of :class:`Rates` on how busy the device was, or the program."""
     if gpus:
         return {"busy": _mean(metrics, "hw.gpu.utilization")}
-    used = metrics["process.cpu.time"].max
+    used, waited = metrics["process.cpu.time"].max, metrics["process.cpu.wait"].max
     return cpu_shares(
         None if used is None or window.seconds <= 0 else used / window.seconds,
+        None if waited is None or window.seconds <= 0 else waited / window.seconds,
         metrics["process.cpu.time"].method is Method.BOUND,
         threads_of(facts),
         logical_cores(devices),

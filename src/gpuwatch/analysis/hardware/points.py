@@ -56,6 +56,11 @@ class Rates:
     """CPU: share of the time, at most, in which others had all cores that the program may use."""
     waits: float | None = None
     """CPU: share of the time, at least, in which no thread of the program wanted to run."""
+    core_wait: float | None = None
+    """CPU: share of the time, at least, in which the workload's threads were ready and had no
+    core."""
+    others_held: bool = False
+    """CPU: it was other programs that had the cores then."""
     cores_busy: float | None = None
     """CPU: share of all cores' time in use, by any program."""
     clocks: Clocks | None = None

@@ -23,6 +23,7 @@ def resolution(seconds: float) -> float:
 
 def cpu_shares(
     cores: float | None,
+    waiting: float | None,
     at_most: bool,
     threads: int | None,
     logical: int | None,
@@ -34,6 +35,7 @@ def cpu_shares(
 
     Args:
         cores: CPU seconds per second of the workload's processes; ``None`` is unknown, as below.
+        waiting: threads of the workload that were ready and had no core, their mean number.
         at_most: ``cores`` is an upper bound.
         threads: number of the workload's threads.
         logical: logical cores of the machine.
@@ -44,11 +46,17 @@ def cpu_shares(
     own = None if cores is None or not logical else min(1.0, cores / logical)
     others = None if own is None or all_programs is None else max(0.0, all_programs - own)
     held = waits = None
+    others_held = False
     if cores is not None and logical and others is not None:
         room = min(usable or logical, logical)
         # Others keep it from running only while they have all cores that it may use, and which
         # cores they had is not known; below one core its quota does, too.
         held = min(1 - min(1.0, cores / room), others * logical / room)
+        if waiting is not None:
+            held = min(held, waiting)
+            # Not where its own threads are more than its cores: they wait for each other, too.
+            fits = threads is not None and threads <= room
+            others_held = fits and others * logical >= waiting / 2
         waits = max(0.0, 1 - cores / min(1.0, room) - held)
     return {
         "busy": None if cores is None or not threads else min(1.0, cores / threads),
@@ -57,8 +65,15 @@ def cpu_shares(
         "usable": usable if usable and logical and usable < logical else None,
         "held": held,
         "waits": waits if on_cpu else None,
+        "core_wait": core_wait(waiting, threads),
+        "others_held": others_held,
         "cores_busy": all_programs,
     }
+
+
+def core_wait(waiting: float | None, threads: int | None) -> float | None:
+    """Share of the time in which a thread was ready and had no core; arguments as above."""
+    return None if waiting is None else min(1.0, waiting / (threads or 1))
 
 
 def logical_cores(devices: Sequence[DeviceRow]) -> int | None:

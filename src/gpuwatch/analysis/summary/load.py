@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from gpuwatch.analysis.samples.channels import FULL
+from gpuwatch.analysis.samples.cpu_time import core_wait, threads_of
 from gpuwatch.analysis.summary.notes import COSTLY, HOOK
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
@@ -37,14 +38,26 @@ def _hook_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
 
 
 def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
-    """A note if other programs used a fifth of the CPU's time or more, with the number of runs;
-    empty if no run is known to be affected."""
-    shares = [share for session in sessions if (share := others_share(session)) is not None]
-    busy = sorted(share for share in shares if share >= BUSY)
+    """A note if other programs used a fifth of the CPU's time or more, with the number of runs, and
+    with how long these waited for a core; empty if no run is known to be affected."""
+    shares = [(share, each) for each in sessions if (share := others_share(each)) is not None]
+    busy = [(share, _core_wait(each)) for share, each in shares if share >= BUSY]
     if not busy:
         return ()
-    of = _of_runs(len(busy), sessions)
-    return (f"{OTHERS} {units.span(busy[0], busy[-1], '1')} of the CPU's time{of}",)
+    used, of = [share for share, _ in busy], _of_runs(len(busy), sessions)
+    note = f"{OTHERS} {units.span(min(used), max(used), '1')} of the CPU's time{of}"
+    waits = [wait for _, wait in busy if wait is not None]
+    if len(waits) == len(busy):
+        who = "it" if len(sessions) == 1 else "these"
+        note += f"; {who} waited for a core {units.span(min(waits), max(waits), '1')} of the time"
+    return (note,)
+
+
+def _core_wait(session: Summary) -> float | None:
+    waited, seconds = session.metrics.get("process.cpu.wait"), session.window.seconds
+    if waited is None or waited.max is None or seconds <= 0:
+        return None
+    return core_wait(waited.max / seconds, threads_of(session.facts))
 
 
 def partly_sampled(

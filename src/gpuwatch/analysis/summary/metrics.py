@@ -183,7 +183,7 @@ def _missing_reason(reader: SessionReader) -> Callable[[str], str]:
     def reason(name: str) -> str:
         if name.startswith(("hw.gpu.", "process.gpu.")):
             return no_gpu
-        if name.startswith("process."):
+        if name.startswith("process.") and not any(d.kind == "workload" for d in devices):
             return "the machine alone was recorded, without a workload"
         if name.startswith("container."):
             return "the control group is read only for Docker containers"

@@ -7,13 +7,19 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.processes import parents
-from gpuwatch.telemetry.process.proc_files import PAGE_BYTES, TICKS_PER_S, Io, ProcFiles, Stat
+from gpuwatch.telemetry.process.proc_files import (
+    PAGE_BYTES,
+    TICKS_PER_S,
+    Io,
+    ProcFiles,
+    Stat,
+    tells_core_waits,
+)
 
 
 def innermost(roots: Sequence[int], *, container: bool) -> tuple[int, ...]:
@@ -57,6 +63,10 @@ SCAN_SHARE = 0.02
 """Maximum share of one core's time for the scans."""
 SHARED_EVERY_S, SHARED_SHARE = 2.0, 0.005
 """The same for looks at what processes share of their memory."""
+WAIT_EVERY_S, WAIT_SHARE = 0.5, 0.002
+"""The same for reads of how long each thread waited for a core."""
+MOST_THREADS = 500
+"""Threads from which on that is not read: one read of all would delay the other figures."""
 _FEW_SHARED = 0.02
 """Share of the memory that may be counted twice."""
 
@@ -76,9 +86,11 @@ class TreeSample:
     io_written: int | None
     io_reason: str | None
     """Why the bytes read and written are unknown."""
+    core_wait_s: float | None
+    """Seconds, at least, in which threads were ready and had no core; known at some samples."""
+    core_wait_reason: str | None
 
 
-_NO_PROCESS = TreeSample(0, None, None, False, None, None, None)
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
 
@@ -163,6 +175,10 @@ class ProcessTree:
         self._members = {}
         self._gone, self._gone_io, self._io_reason = 0, Io(0, 0), None
         self._last_pid, self._scan_due, self._shared_due = b"", 0.0, 0.0
+        self._core_waits: dict[str, int] = {}
+        self._core_wait, self._wait_due = 0, 0.0
+        told = tells_core_waits(self._proc)
+        self._wait_reason = None if told else "this kernel does not count waits for a core"
         self.add_roots(roots)
 
     def add_roots(self, roots: Iterable[int]) -> None:
@@ -174,12 +190,12 @@ class ProcessTree:
     def sample(self) -> TreeSample:
         """Read every process of the tree and look for new ones."""
         if not self._members:
-            return replace(_NO_PROCESS, io_reason=self._io_reason)
+            return self._no_process()
         self._refresh()
         self._find_new()
         living = [m for m in self._members.values() if m.stat.state not in "ZX"]
         if not self._members:
-            return replace(_NO_PROCESS, io_reason=self._io_reason)
+            return self._no_process()
         ticks = self._gone + sum(m.stat.own + m.stat.waited for m in self._members.values())
         known = self._io_reason is None
         return TreeSample(
@@ -191,7 +207,32 @@ class ProcessTree:
             if known
             else None,
             self._io_reason,
+            self._core_wait_s(living),
+            self._wait_reason,
         )
+
+    def _no_process(self) -> TreeSample:
+        reasons = self._io_reason, None, self._wait_reason
+        return TreeSample(0, None, None, False, None, None, *reasons)
+
+    def _core_wait_s(self, living: Sequence[_Member]) -> float | None:
+        """At least: a thread counts from the first look at it to the last one."""
+        now = time.monotonic()
+        if sum(member.stat.threads for member in living) > MOST_THREADS:
+            self._wait_reason = f"over {MOST_THREADS} threads, too many to read each"
+        if self._wait_reason is not None or now < self._wait_due:
+            return None
+        began, before = time.thread_time(), self._core_waits
+        self._core_waits = {}
+        for member in living:
+            with suppress(OSError):
+                self._core_waits |= member.files.core_waits()
+        # A thread may have the number of one that ended.
+        waits = self._core_waits.items()
+        self._core_wait += sum(max(0, wait - before.get(thread, wait)) for thread, wait in waits)
+        used = time.thread_time() - began
+        self._wait_due = now + max(WAIT_EVERY_S, used / WAIT_SHARE)
+        return self._core_wait / 1e9
 
     def _memory(self, living: Sequence[_Member]) -> tuple[int | None, bool]:
         """Bytes of these processes, and whether that is only an upper bound.

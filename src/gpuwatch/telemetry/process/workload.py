@@ -24,7 +24,7 @@ GpuShares = Callable[[], Mapping[str, ProcessShares]]
 """Shares of each GPU's time per process, as returned by :meth:`NvmlSource.process_shares`."""
 
 _channel = partial(measured, "workload")
-_GROUP = 6
+_GROUP = 7
 """Index of the control group's first channel."""
 _MEMORY = "/proc/PID/stat rss; of several processes /proc/PID/smaps_rollup Pss"
 _MEMORY_AT_MOST = "/proc/PID/stat rss: shared pages once a process (smaps_rollup denied)"
@@ -75,6 +75,7 @@ class WorkloadSource:
             _channel("process.io.write", "/proc/PID/io write_bytes"),
             _channel("process.gpu.memory.usage", "NVML running processes, host PIDs", reason),
             _channel("process.gpu.utilization", SOURCE, reason),
+            _channel("process.cpu.wait", "/proc/PID/task/TID/schedstat; at least"),
         )
         if contained:
             self.channels += (
@@ -114,7 +115,8 @@ class WorkloadSource:
 
     def sample(self) -> Sequence[Value]:
         """CPU seconds, resident bytes, bytes read and written, bytes of device memory, share of
-        GPU time; with ``contained`` also the group's CPU seconds and bytes."""
+        GPU time, seconds of waiting for a core; with ``contained`` also the group's CPU seconds
+        and bytes."""
         tree = self._tree.sample()
         used: int | None = None
         share: float | None = None
@@ -136,6 +138,7 @@ class WorkloadSource:
         self._say(2, tree.io_reason)
         self._say(3, tree.io_reason)
         self._say(4, reason)
+        self._say(6, tree.core_wait_reason)
         values: list[Value] = [
             tree.cpu_s,
             tree.resident,
@@ -143,6 +146,7 @@ class WorkloadSource:
             tree.io_written,
             used,
             share,
+            tree.core_wait_s,
         ]
         if self._contained:
             group = (self._group.cpu_s(), self._group.memory()) if self._group else (None, None)
