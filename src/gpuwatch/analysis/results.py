@@ -387,9 +387,10 @@ class SweepPoint:
     samples_per_second: float | None
     step_seconds: float | None
     throughput: Interval | None
-    """Relative change of the throughput against the best, with its interval."""
+    """Relative change of the throughput against the best, with its interval, where the runs are
+    enough for a verdict."""
     tied: bool
-    """Not distinguishable from the best; the best itself is tied too."""
+    """The same as the best, within the margin; the best itself is tied too."""
     why: str | None = None
     """Why there is no figure (out of memory, failed, not run), or why it cannot be the best."""
     lacking: bool = False

@@ -43,20 +43,16 @@ def sentence(
         lacking = any(point.lacking for point in points)
         none = f"no {name} has {'enough runs to be the best' if lacking else 'a figure'}"
         return "; ".join([none, *failed])
-    tied = [point for point in points if point.tied]
-    others = [
-        point
-        for at, point in enumerate(points)
-        if at != best and not point.tied and point.why is None
-    ]
     first, unit = points[best], " a step" if by_time else " samples/s"
-    alike = [point for point in tied if point is not first]
+    compared = [point for point in points if point is not first and point.why is None]
+    alike = [point for point in compared if _close(point)]
+    others = [point for point in compared if not _close(point)]
     head = f"{name} {_shown(first.value)}"
     figure = f"{_figure(first, by_time=by_time)}{unit}"
     clauses = [f"{head} is best: {figure}"]
     if not alike and not others:
         clauses = [f"{head}: {figure}, with no other to compare"]
-    elif any(point.pairs is not None and point.pairs < FEWEST for point in alike):
+    elif any(point.pairs is not None and point.pairs < FEWEST for point in others):
         clauses = [f"{head} was fastest: {figure}"]
     if alike:
         figures = _listed([_figure(point, by_time=by_time) for point in alike])
@@ -73,12 +69,18 @@ def sentence(
         for point in points
         if point.efficiency is not None
     ]
-    if tied or others:
-        # Tied values that were compared in fewer blocks than others.
-        rests = [(point, _rests(point, blocks)) for point in tied if point.pairs]
+    if compared:
+        # Such values that were compared in fewer blocks than others.
+        rests = [(point, _rests(point, blocks)) for point in alike]
         clauses += [f"{_shown(point.value)} in {used}" for point, used in rests if used]
         clauses += _too_few(points, blocks)
     return "; ".join(clauses)
+
+
+def _close(point: SweepPoint) -> bool:
+    """Whether its runs, enough for a verdict, do not tell it from the best."""
+    change = point.throughput
+    return point.tied or (change is not None and change.low <= 0 <= change.high)
 
 
 def _figure(point: SweepPoint, *, by_time: bool) -> str:
@@ -244,7 +246,7 @@ def sweep_of(
             cell=each.cell,
             samples_per_second=middle(each.rates),
             step_seconds=middle(each.steps),
-            throughput=verdicts[at].change if at in verdicts else None,
+            throughput=_interval(verdicts.get(at)),
             tied=at in tied,
             why=each.why,
             lacking=each.lacking,
@@ -379,11 +381,14 @@ def _scaling(
 
 
 def _is_tie(verdict: Verdict) -> bool:
-    """Whether zero lies in the interval, or all values are equal."""
-    change = verdict.change
-    if change is None:
-        return verdict.kind is Kind.CANT_TELL and abs(verdict.estimate or 0.0) < _EQUAL
-    return change.low <= 0 <= change.high
+    """Whether it is the same within the margin, or all values are equal."""
+    equal = verdict.change is None and abs(verdict.estimate or 0.0) < _EQUAL
+    return verdict.kind is Kind.SAME or (verdict.kind is Kind.CANT_TELL and equal)
+
+
+def _interval(verdict: Verdict | None) -> Interval | None:
+    """None where the runs are too few for a verdict."""
+    return None if verdict is None or verdict.kind is Kind.DESCRIBED else verdict.change
 
 
 @dataclass(frozen=True)
@@ -396,7 +401,7 @@ class SweepRow:
     change: str
     """Of the throughput against the best; empty for the best, and if unknown."""
     rank: str
-    """``best``, ``tied`` with it, or empty."""
+    """``best``, ``tied`` with it (the same within the margin), ``can't tell``, or empty."""
     training: tuple[str, ...]
     """Loss and accuracies, as :func:`training_names` names them."""
     why: str | None
@@ -414,7 +419,7 @@ def sweep_table(sweep: Sweep) -> tuple[SweepRow, ...]:
             throughput=units.quantity(point.samples_per_second, "{sample}/s"),
             step_time=units.quantity(point.step_seconds, "s"),
             change="" if point.throughput is None else change_text(point.throughput),
-            rank="best" if compared and at == sweep.best else "tied" if point.tied else "",
+            rank="best" if compared and at == sweep.best else _rank(point),
             training=tuple(
                 units.quantity(getattr(point, key), unit_of(key)) for key in _trained(sweep)
             ),
@@ -423,6 +428,11 @@ def sweep_table(sweep: Sweep) -> tuple[SweepRow, ...]:
         )
         for at, point in enumerate(sweep.points)
     )
+
+
+def _rank(point: SweepPoint) -> str:
+    few = point.pairs is not None and point.pairs < FEWEST
+    return "tied" if point.tied else "can't tell" if few or _close(point) else ""
 
 
 def _share(of: Interval) -> str:

@@ -266,6 +266,7 @@ def _dot(cell: Cell, number: int, run: Run, x: float, y: float | None) -> str:
     return ring + mark(number, f"{x:.2f}%", y, hollow=run.warm_up, title=title)
 
 
+_SIGNS = {"best": "★", "tied": "≈"}
 _SWEEP, _SWEEP_TOP, _SWEEP_BOTTOM = 200, 24, 176
 
 
@@ -302,7 +303,7 @@ def sweep(chart: SweepChart) -> str:
         title = f"{row.value}: {row.throughput}, {row.why or row.rank}".rstrip(", ")
         parts.append(mark(0, x, y(rate), title=title))
         if row.rank:
-            parts.append(said(x, 14, f"{'★' if row.rank == 'best' else '≈'} {row.rank}"))
+            parts.append(said(x, 14, f"{_SIGNS.get(row.rank, '?')} {row.rank}"))
     labels = [(y(tick), label(tick)) for tick in up.ticks(4)]
     return (
         '<figure class="chart"><p class="what">throughput, samples per second</p>'
