@@ -65,6 +65,8 @@ def one_line(text: str) -> str:
         (["--record", "mnist-cnn", "--duration", "0"], "more than 0"),
         (["run", "--set", "A=1,2", "true"], "to set a variable: --env bare,set=VAR=VALUE"),
         (["run", "--price", "3", "--", "true"], "gpuwatch show last --price EUR"),
+        (["noise", "--plain"], "unrecognized arguments: --plain; it opens no screen: omit --plain"),
+        (["sweep", "mnist-cnn", "--plain"], "it opens no screen: omit --plain"),
         (["show", "--steps"], "see `gpuwatch show --help`"),
         (["show", "a", "b"], "several sessions: gpuwatch compare A B"),
         (["ls"], "did you mean sessions?"),

@@ -194,7 +194,7 @@ def undecided(documents: Iterable[Document], query: CeilingQuery) -> AmbiguousCe
         hint = f"`OMP_NUM_THREADS={runs} gpuwatch calibrate --device cpu`"
     return AmbiguousCeilings(
         f"{query.name} is calibrated with {key} {', '.join(has)}, and the run has {runs}",
-        f"{hint} measures these ceilings",
+        f"{hint} measures them for later runs",
     )
 
 

@@ -81,7 +81,7 @@ def sweep(points: Sequence[Point], parameter: str = "batch_size") -> Sweep:
 def test_a_value_that_cannot_be_told_from_the_best_is_named_beside_it(make: Make) -> None:
     found = sweep(
         [
-            point(make, 32, 4600, noise=QUIET),
+            point(make, 32, 4600),
             point(make, 64, 5115, noise=[each / 4 for each in OTHER_NOISE]),
             point(make, 128, 5120, noise=QUIET),
         ]

@@ -77,6 +77,13 @@ def test_the_ends_of_a_short_run_that_no_sample_covers_are_no_news(session: Summ
     assert "only 50 % of the timed steps" in note
 
 
+def test_the_start_of_a_recorded_machine_is_no_gap(session: Summary) -> None:
+    machine = replace(session, workload={"kind": "machine"}, seconds=3.0, interval_seconds=0.5)
+    begun = _with(machine, "whole run", cpu_utilization=0.67, memory_usage=1.0)
+    assert partly_sampled([begun]) == ()
+    assert partly_sampled([replace(begun, seconds=60.0)]) != ()
+
+
 def test_a_gpu_that_never_had_it_is_no_gap_but_told_by_name(tmp_path: Path) -> None:
     bandwidth = "hw.gpu.memory.bandwidth"
     gauges = {("gpu0", bandwidth): 1e9, ("gpu1", bandwidth): None}

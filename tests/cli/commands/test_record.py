@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -146,6 +147,8 @@ def test_the_output_of_a_run_is_passed_on_while_it_runs(cli: Cli, tmp_path: Path
 def test_the_machine_alone_is_recorded_for_a_time(cli: Cli, tmp_path: Path) -> None:
     done = cli("--record", "--duration", "3s", "--interval", "0.1", "--out", tmp_path / "out")
     assert "recorded the machine" in done.stdout and "has no time" not in done.stdout
+    assert re.search(r"host memory usage +[\d.,]+/[\d.]+ GiB +measured", done.stdout)
+    assert "load average" in done.stdout and "samples cover" not in done.stdout
     found = show(cli, sessions(tmp_path / "out")[0])
     assert found["session"]["status"] == "finished"
     assert found["metrics"]["hw.cpu.utilization"]["count"] >= 1

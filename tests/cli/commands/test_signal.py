@@ -83,9 +83,7 @@ def test_several_are_named_and_signalled_together_or_none_at_all(
     other = subprocess.Popen(["sleep", "301"])
     try:
         gone = f"{other.pid}@1"
-        assert (
-            "another one has its PID" in cli("signal", name(sleeper), gone, "--yes", code=2).stderr
-        )
+        assert "began at another time" in cli("signal", name(sleeper), gone, "--yes", code=2).stderr
         assert sleeper.poll() is None
         question = Question(cli, name(sleeper), name(other))
         assert "sleep 300" in question.text() and "sleep 301" in question.text()
@@ -149,7 +147,7 @@ def test_a_pid_that_was_reused_is_left_alone(
         sleeper.wait()
         other = reused(sleeper.pid)
         said = one_line(cli("signal", named, "--yes", code=2).stderr)
-        assert "another one has its PID" in said
+        assert "began at another time" in said
     else:
         question = Question(cli, named)
         sleeper.kill()
@@ -192,6 +190,10 @@ def test_what_is_not_to_be_signalled_from_here_is_refused(
     assert "invalid process" in refused("all")
     assert "not the PID" in refused("0@1")
     assert "may be another process" in refused(sleeper.pid)
+    told = cli("signal", sleeper.pid, code=2)
+    assert told.stdout.startswith(f"{name(sleeper)}: process {sleeper.pid} of ")
+    assert "sleep 300" in told.stdout and f"gpuwatch signal {name(sleeper)}" in told.stderr
+    assert "1 began at another time: another process has, or had," in refused("1@1")
     assert "has ended" in refused(f"{2**22 + 1}@1")
     assert sleeper.poll() is None
 

@@ -177,7 +177,7 @@ def _share(share: float | None, ceiling: Ceiling) -> str:
 
 
 _IMPOSSIBLE = "too much is counted, or a faster data type than the reported one was in use"
-AGAIN = "run `gpuwatch calibrate` again while nothing else runs"
+AGAIN = "for later runs `gpuwatch calibrate` again while nothing else runs"
 _DATA_TYPE = "a `run` line with `device` and `dtype` gives the data type (`gpuwatch run --help`)"
 
 

@@ -23,7 +23,7 @@ BANDWIDTH = "bandwidth"
 MEASURED, PEAK, SHEET = "measured", "peak", "sheet"
 KINDS = (MEASURED, SHEET, PEAK)
 """The first that is known is the one that a share is of."""
-CALIBRATE = "`gpuwatch calibrate`, on its machine, measures the ceilings"
+CALIBRATE = "`gpuwatch calibrate`, on its machine, measures the ceilings of later runs"
 
 _TEXTS = {PEAK: "peak at maximum clock", SHEET: "data-sheet peak"}
 _DATA_TYPES = {

@@ -24,6 +24,8 @@ _WHOLE_RUN = "whole run"
 _ONCE = 1e-4
 """Share that is told of a metric that was read once: more than 0 %, less than is shown."""
 _MOST_NAMED = 4
+_START_S = 1.0
+"""What a metric may lack of a recorded machine, whose first samples of some tell nothing."""
 
 
 def disturbances(sessions: Sequence[Summary]) -> tuple[str, ...]:
@@ -73,9 +75,12 @@ def partly_sampled(
     for session in sessions:
         covered = {k: of.coverage for k, of in session.metrics.items() if of.coverage is not None}
         timed = session.window.kind != _WHOLE_RUN
-        if not timed and (session.seconds or 0.0) < (session.interval_seconds or 0.0):
+        seconds = session.seconds or 0.0
+        if not timed and seconds < (session.interval_seconds or 0.0):
             continue
         whole = 1.0 if timed else max(covered.values(), default=1.0)
+        if session.workload.get("kind") == "machine" and seconds:
+            whole -= min(_START_S / seconds, 0.5)
         for name, share in covered.items():
             if share < FULL * whole and (shown is None or name in shown):
                 lacking.setdefault(name, []).append((share or _ONCE, session.window.kind))

@@ -1,9 +1,9 @@
 """Send a signal to processes, after a question that names each one's user and whole command line.
 
 PID@START is the process and its start in clock ticks since boot, field 22 of /proc/PID/stat: a PID
-that the kernel gave to another process meanwhile is never signalled. PID alone lists the process
-and prints its PID@START. Refused for process 1, for what this command was started from, and for
-recorders of gpuwatch, which `gpuwatch stop` ends.
+that the kernel gave to another process meanwhile is never signalled. PID alone prints its
+PID@START, user and command line, and sends nothing (exit code 2). Refused for process 1, for what
+this command was started from, and for recorders of gpuwatch, which `gpuwatch stop` ends.
 """
 
 from __future__ import annotations
@@ -108,10 +108,11 @@ def _held(text: str, boot: str | None) -> Iterator[Target]:
         raise UsageError(f"process {pid} is from before this machine's last restart", "it is gone")
     target = _opened(pid, start)
     try:
+        name = f"{pid}@{target.start}"
+        if start is None:
+            print(f"{name}: {_description(target)}")
         _check(target)
         if start is None:
-            print(_description(target))
-            name = f"{pid}@{target.start}"
             raise UsageError("a PID alone may be another process by now", to_paste("signal", name))
         yield target
     finally:
@@ -152,7 +153,8 @@ def _opened(pid: int, start: int | None) -> Target:
             gone
             if started is None
             else UsageError(
-                f"process {pid} has ended, and another one has its PID now", "nothing was signalled"
+                f"process {pid} began at another time: another process has, or had, this PID",
+                "nothing was signalled",
             )
         )
     identity = identify(pid)

@@ -245,9 +245,22 @@ def brief(compared: Comparison, columns: Sequence[str]) -> Section:
     first = main_rows(compared)
     tables = [quantity_table(first, columns, compared.baseline, brief=True)] if first else []
     if len(compared.sessions) == 1:
-        over = _covered(*compared.sessions)
-        tables = [replace(each, head=(over, *each.head[1:])) for each in tables]
+        over, host = _covered(*compared.sessions), _of_host(*compared.sessions)
+        tables = [
+            replace(each, head=(over, *each.head[1:]), rows=(*each.rows, *host)) for each in tables
+        ]
     return Section("", [*ends, *tables, *_each_gpu(compared)])
+
+
+def _of_host(session: Summary) -> list[tuple[str, str, str]]:
+    """Memory and load of a machine that was recorded without a workload."""
+    alone = session.workload.get("kind") == "machine"
+    cpus = [device for device in session.devices if alone and device.kind == "cpu"]
+    return [
+        (metric_label(name), _of_device(cpu, name), "measured")
+        for cpu in cpus
+        for name in ("hw.memory.usage", "system.cpu.load_average.1m")
+    ]
 
 
 def _covered(session: Summary) -> str:
@@ -271,7 +284,7 @@ def _each_gpu(compared: Comparison) -> list[Table]:
     if not gpus or (len(gpus) == 1 and session.workload.get("kind") != "machine"):
         return []
     columns = [("", *(clean(gpu.id, 30) for gpu in gpus))]
-    columns += [(word, *(_of_gpu(gpu, name) for gpu in gpus)) for name, word in _OF_EACH.items()]
+    columns += [(word, *(_of_device(gpu, name) for gpu in gpus)) for name, word in _OF_EACH.items()]
     known = [each for each in columns[1:] if {*each[1:]} != {units.UNKNOWN}]
     head, *rows = zip(columns[0], *known, strict=True)
     return [Table(head, tuple(rows))] if head[1:] else []
@@ -292,13 +305,13 @@ def machine_figures(session: Summary) -> list[dict[str, str]]:
     return [{"name": name, "value": value, "how": "measured"} for name, value in known]
 
 
-def _of_gpu(gpu: DeviceSummary, name: str) -> str:
+def _of_device(device: DeviceSummary, name: str) -> str:
     """The mean, of energy the total; memory of all that there is."""
-    if (of := gpu.metrics.get(name)) is None:
+    if (of := device.metrics.get(name)) is None:
         return units.UNKNOWN
     value = of.max if CATALOGUE[name].kind is Kind.COUNTER else of.mean
     if value is not None and of.unit == "By":
-        return units.memory_usage(value, number(gpu.attributes.get("memory.total")))
+        return units.memory_usage(value, number(device.attributes.get("memory.total")))
     return units.quantity(value, of.unit)
 
 
