@@ -239,6 +239,7 @@ def sweep_of(
     tied = {at for at, verdict in verdicts.items() if _is_tie(verdict)}
     if tied and best is not None:
         tied.add(best)
+    changes = {at: each.change for at, each in verdicts.items() if each.kind is not Kind.DESCRIBED}
     scaling = _scaling(measured, known, margin) if parameter == RANKS else {}
     made = tuple(
         SweepPoint(
@@ -246,7 +247,7 @@ def sweep_of(
             cell=each.cell,
             samples_per_second=middle(each.rates),
             step_seconds=middle(each.steps),
-            throughput=_interval(verdicts.get(at)),
+            throughput=changes.get(at),
             tied=at in tied,
             why=each.why,
             lacking=each.lacking,
@@ -384,11 +385,6 @@ def _is_tie(verdict: Verdict) -> bool:
     """Whether it is the same within the margin, or all values are equal."""
     equal = verdict.change is None and abs(verdict.estimate or 0.0) < _EQUAL
     return verdict.kind is Kind.SAME or (verdict.kind is Kind.CANT_TELL and equal)
-
-
-def _interval(verdict: Verdict | None) -> Interval | None:
-    """None where the runs are too few for a verdict."""
-    return None if verdict is None or verdict.kind is Kind.DESCRIBED else verdict.change
 
 
 @dataclass(frozen=True)

@@ -147,16 +147,10 @@ def _opened(pid: int, start: int | None) -> Target:
         raise NotAvailable(f"no descriptor of process {pid}: {error}", "needs Linux 5.3") from error
     # From here on the descriptor stands for this process, whatever becomes of the PID.
     started = start_time(pid)
-    if started is None or (start is not None and started != start):
+    if started is None or start not in (None, started):
         os.close(descriptor)
-        raise (
-            gone
-            if started is None
-            else UsageError(
-                f"process {pid} began at another time: another process has, or had, this PID",
-                "nothing was signalled",
-            )
-        )
+        other = f"process {pid} began at another time: another process has, or had, this PID"
+        raise gone if started is None else UsageError(other, "nothing was signalled")
     identity = identify(pid)
     words = command_line(pid, started)
     return Target(pid, started, descriptor, identity.uid, identity.user or "unknown user", words)

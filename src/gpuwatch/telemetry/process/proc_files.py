@@ -71,14 +71,6 @@ def read_stat(pid: int) -> Stat | None:
         return None
 
 
-def tells_core_waits(proc: Path) -> bool:
-    """Whether this kernel counts them; one that does not may have the file, full of zeros."""
-    try:
-        return not _read(f"{proc}/self/schedstat").startswith(b"0 ")
-    except OSError:
-        return False
-
-
 class ProcFiles:
     """The files of one process. All methods raise ``OSError`` if it is gone."""
 
@@ -120,9 +112,16 @@ class ProcFiles:
         """Nanoseconds in which each thread was ready and had no core (the kernel's sched-stats)."""
         waits = {}
         for task in os.listdir(f"{self._folder}/task"):
-            with suppress(OSError):  # it has just ended
+            with suppress(OSError, IndexError):  # it has just ended
                 waits[task] = int(_read(f"{self._folder}/task/{task}/schedstat").split()[1])
         return waits
+
+    @staticmethod
+    def tells_core_waits(proc: Path) -> bool:
+        """Whether this kernel counts them; one that does not may have the file, full of zeros."""
+        with suppress(OSError):
+            return not _read(f"{proc}/self/schedstat").startswith(b"0 ")
+        return False
 
     def children(self, threads: int) -> list[int]:
         """PIDs of the children of every thread. Raises ``OSError`` if the kernel lacks the file."""

@@ -12,14 +12,7 @@ from pathlib import Path
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.processes import parents
-from gpuwatch.telemetry.process.proc_files import (
-    PAGE_BYTES,
-    TICKS_PER_S,
-    Io,
-    ProcFiles,
-    Stat,
-    tells_core_waits,
-)
+from gpuwatch.telemetry.process.proc_files import PAGE_BYTES, TICKS_PER_S, Io, ProcFiles, Stat
 
 
 def innermost(roots: Sequence[int], *, container: bool) -> tuple[int, ...]:
@@ -177,7 +170,7 @@ class ProcessTree:
         self._last_pid, self._scan_due, self._shared_due = b"", 0.0, 0.0
         self._core_waits: dict[str, int] = {}
         self._core_wait, self._wait_due = 0, 0.0
-        told = tells_core_waits(self._proc)
+        told = ProcFiles.tells_core_waits(self._proc)
         self._wait_reason = None if told else "this kernel does not count waits for a core"
         self.add_roots(roots)
 
@@ -189,31 +182,27 @@ class ProcessTree:
 
     def sample(self) -> TreeSample:
         """Read every process of the tree and look for new ones."""
-        if not self._members:
-            return self._no_process()
-        self._refresh()
-        self._find_new()
-        living = [m for m in self._members.values() if m.stat.state not in "ZX"]
-        if not self._members:
-            return self._no_process()
-        ticks = self._gone + sum(m.stat.own + m.stat.waited for m in self._members.values())
-        known = self._io_reason is None
+        if self._members:
+            self._refresh()
+            self._find_new()
+        members = self._members.values()
+        living = [m for m in members if m.stat.state not in "ZX"]
+        if not members:
+            reasons = self._io_reason, None, self._wait_reason
+            return TreeSample(0, None, None, False, None, None, *reasons)
+        ticks = self._gone + sum(m.stat.own + m.stat.waited for m in members)
+        read = self._gone_io.read + sum(m.io.read for m in members)
+        written = self._gone_io.written + sum(m.io.written for m in members)
         return TreeSample(
             len(living),
             ticks / TICKS_PER_S,
             *self._memory(living),
-            self._gone_io.read + sum(m.io.read for m in self._members.values()) if known else None,
-            self._gone_io.written + sum(m.io.written for m in self._members.values())
-            if known
-            else None,
+            read if self._io_reason is None else None,
+            written if self._io_reason is None else None,
             self._io_reason,
             self._core_wait_s(living),
             self._wait_reason,
         )
-
-    def _no_process(self) -> TreeSample:
-        reasons = self._io_reason, None, self._wait_reason
-        return TreeSample(0, None, None, False, None, None, *reasons)
 
     def _core_wait_s(self, living: Sequence[_Member]) -> float | None:
         """At least: a thread counts from the first look at it to the last one."""

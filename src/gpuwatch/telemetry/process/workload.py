@@ -139,15 +139,8 @@ class WorkloadSource:
         self._say(3, tree.io_reason)
         self._say(4, reason)
         self._say(6, tree.core_wait_reason)
-        values: list[Value] = [
-            tree.cpu_s,
-            tree.resident,
-            tree.io_read,
-            tree.io_written,
-            used,
-            share,
-            tree.core_wait_s,
-        ]
+        values: list[Value] = [tree.cpu_s, tree.resident, tree.io_read, tree.io_written]
+        values += [used, share, tree.core_wait_s]
         if self._contained:
             group = (self._group.cpu_s(), self._group.memory()) if self._group else (None, None)
             for place, value in enumerate(group, _GROUP):
