@@ -120,10 +120,17 @@ def test_a_line_without_a_place_or_of_other_data_tells_no_loss(line: str) -> Non
         "12:03:01 INFO Step: 10 | loss: 0.37",
         "[iteration 10] Loss: 0.37",
         '{"time_per_step": 3, "global_step": 10, "loss": 0.37}',
+        "step 10 loss 0.37 best 0.3",
     ],
 )
 def test_a_plain_line_with_the_word_of_a_step_tells_its_number_too(line: str) -> None:
     assert numbered(line) == Progress(step=10, loss=0.37)
+
+
+@pytest.mark.parametrize("number", ["12000", "12,000", "12_000"])
+def test_a_number_may_have_separators(number: str) -> None:
+    assert numbered(f"step {number} loss 0.37") == Progress(step=12000, loss=0.37)
+    assert numbered(f"step {number}.5 loss 0.37") is None
 
 
 @pytest.mark.parametrize(
@@ -136,6 +143,12 @@ def test_a_plain_line_with_the_word_of_a_step_tells_its_number_too(line: str) ->
         "3/9 step 1.5 loss 0.37",
         "step 10 val_loss 0.37",
         "step 10",
+        "step 1e3 loss 0.37",
+        "step 12,00 loss 0.37",
+        "best: step 87 loss 0.011",
+        "Loaded checkpoint of step 500 with loss 0.33",
+        "Resuming from step 1000 (loss 0.5)",
+        "accumulation step 1 loss 0.5",
     ],
 )
 def test_a_line_of_an_epoch_or_of_no_step_tells_no_number(line: str) -> None:
@@ -147,7 +160,10 @@ def test_numbered_lines_are_steps_without_a_hook_and_a_second_line_of_a_step_is_
     rows = rows_of(*lines)
     assert steps(rows) == [(5, 1, 1), (10, 5, 0), (15, 5, 0)]
     assert events(rows) == ["progress-lines"]
-    assert events(rows_of(*lines, "step 5 loss 1")) == ["progress-lines", "several-writers"]
+    rows = rows_of(*lines, "step 5 loss 1", "step 20 loss 1")
+    assert steps(rows) == [(5, 1, 1), (10, 5, 0), (15, 5, 0)]
+    *_, why = [values[3] for sql, values in rows if "INTO event" in sql]
+    assert why.startswith("no further steps are read from lines: step 5 came after step 15")
 
 
 @pytest.mark.parametrize("line", [TITAN, COLOURED])

@@ -138,28 +138,32 @@ _LOSS = re.compile(
     r"([-+]?(?:\d[\d.]{0,30}(?:e[-+]?\d{1,4})?|nan|inf))(?![\w.])",
     re.IGNORECASE,
 )
+_OTHER_STEP = re.compile(r"\b(?:best|lowest|load|resum|restor|checkpoint|accum)", re.IGNORECASE)
 _OTHER_DATA = re.compile(r"(?<![a-z])(?:valid|eval|test|(?:val|dev)(?![a-z]))", re.IGNORECASE)
 
 
 def plain(line: str) -> Progress | None:
     """``step 10/500 loss 0.37``, ``Epoch 1 | loss: 0.5``, ``12/100 [..., loss=0.53]``: the loss of
     a line that has a place, too, and no word of validation or test; of an epoch's the training loss
-    that is named before such a word.
+    that is named before such a word. Of no line that speaks of another step before: the best one,
+    or that of a checkpoint.
 
     No step's number: which of the numbers it is, and whether it rises over epochs, is not known.
     """
     if "oss" not in line or not _PLACE.search(line):
         return None
     loss, other, lower = _LOSS.search(line), _OTHER_DATA.search(line), line.lower()
-    trained = loss and "epoch" in lower and lower.startswith("train", loss.start())
-    if other and not (trained and loss and loss.start() < other.start()):
+    if loss is None or _OTHER_STEP.search(line, 0, loss.start()):
+        return None
+    trained = "epoch" in lower and lower.startswith("train", loss.start())
+    if other and not (trained and loss.start() < other.start()):
         return None
     return _told(loss)
 
 
 _NUMBER = re.compile(
-    r"(?<!per )(?<![\w/])(?:global[_ ])?(?:step|iter(?:ation)?)['\"]?\s{0,3}[:=#]?\s{0,3}(\d{1,12})"
-    r"(?![\d.]|\s?[mnµu]?s(?:ec)?\b)",
+    r"(?<!per )(?<![\w/])(?:global[_ ])?(?:step|iter(?:ation)?)['\"]?\s{0,3}[:=#]?\s{0,3}"
+    r"(\d{1,3}(?:[,_]\d{3}){1,3}|\d{1,12})(?![.,_]?\d|[a-z]|\s?[mnµu]?s(?:ec)?\b)",
     re.IGNORECASE,
 )
 
@@ -169,7 +173,7 @@ def numbered(line: str) -> Progress | None:
     after which a program may count anew."""
     told = plain(line)
     number = _NUMBER.search(line) if told and "epoch" not in line.lower() else None
-    return replace(told, step=int(number[1])) if told and number else None
+    return replace(told, step=int(number[1].replace(",", ""))) if told and number else None
 
 
 def _told(match: re.Match[str] | None) -> Progress | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -143,7 +144,7 @@ def test_phases_of_several_ranks_are_means_over_their_sampled_steps(run: Run) ->
     run.steps("b", 4, *[0.4] * 4, phases={"forward": 9.0}, sampled=1)
     with run.end(9) as reader:
         (row,) = reader.steps()
-        assert (row.count, dict(row.phases), row.sampled) == (4, {"forward": 4.9}, 1.5)
+        assert (row.count, dict(row.phases), row.sampled) == (4, {"forward": pytest.approx(4.9 * 0.4 / 0.45)}, 1.5)
 
 
 def test_what_is_waited_for_before_the_first_step_is_told_at_once(run: Run) -> None:
@@ -182,6 +183,19 @@ def test_steps_of_ranks_that_are_late_in_turn_add_up_to_the_time_that_they_took(
     with run.end(9) as reader:
         (row,) = reader.steps()
         assert row.seconds == pytest.approx((1.1, 1.0, 0.9)), "ends at 1.1, 2.1 and 3.0 s"
+
+
+def test_an_evaluation_of_one_rank_is_whole_and_the_wait_of_the_others_is_no_phase(
+    run: Run,
+) -> None:
+    for rank, name in enumerate("ab"):
+        run.begin(name, rank, 2)
+    run.steps("a", 62, 1.0, phases={"forward": 0.4, "backward": 0.6, "evaluation": 60.0})
+    run.steps("b", 62, 61.0, phases={"forward": 0.4, "backward": 60.6})
+    with run.end(70) as reader:
+        (row,) = reader.steps()
+        assert (row.seconds, row.evaluation) == ((1.0,), 60.0)
+        assert math.fsum(row.phases.values()) == pytest.approx(1.0)
 
 
 def test_a_step_of_two_ranks_ends_with_the_later_and_has_the_samples_of_both(
@@ -435,9 +449,10 @@ def test_a_bar_without_an_end_tells_its_loss_with_its_step(run: Run) -> None:
     run.steps("a", 1, 1.0)
     run.look(1 + HELD_NS / SECOND)
     for step in (2, 3):
-        run.printed(f"\r 2%|  | {step}/100 [00:02<01:38, 1.0it/s, loss=0.{step}]  ", step)
-        run.steps("a", step, 1.0)
-        run.look(step)
+        bar = f"\r 2%|  | {step}/100 [00:02<01:38, 1.0it/s, loss=0.{step}]  "
+        run.printed(bar, step + 5.1)
+        run.steps("a", step + 5, 1.0)
+        run.look(step + 5.2)
     with run.end(9, killed=True) as reader:
         assert [row.loss for row in reader.steps()] == [None, (0.2,), (0.3,)]
         assert len(reader.log()) == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -234,7 +233,8 @@ def efficiency_of(
         most = unknown("FLOP/s", "no process of the run held memory of its GPUs")
     means = _means(by_device, ids) if steady else {}
     rate = None if program.doubt else work.rate
-    shares = {name: each / (work.mean_seconds or math.inf) for name, each in work.phases.items()}
+    step = work.mean_seconds
+    shares = {name: each / step for name, each in work.phases.items()} if step else {}
     own_ceilings = every.get(data_type or "", ())
     rates = Rates(
         flop=flop.value,

@@ -104,8 +104,9 @@ def run_notes(result: StudyResult) -> list[str]:
         for session in told
         for note in session_notes(session)
     )
-    whole = [names[each.path] for each in told if sound(each) and not each.steps.count]
-    if whole and any(each.window.kind == "timed steps" for each in told):
+    timed = [each.path for each in told if each.window.kind == "timed steps"]
+    whole = [names[each.path] for each in told if sound(each) and each.path not in timed]
+    if whole and timed:
         seen[_WHOLE_RUN] = whole
     return [
         note if alone or len(of) == len(result.sessions) else f"{with_counts(Counter(of))}: {note}"

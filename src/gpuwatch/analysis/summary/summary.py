@@ -444,8 +444,11 @@ def _slowest(timed: Sequence[StepLine], times: np.ndarray) -> SlowStep | None:
             number = row.step - len(row.seconds) + 1 + row.seconds.index(longest)
             if row.count > 1:
                 return SlowStep(number, longest, {})
-            usual = (mean * times.size - longest) / (times.size - 1)
-            rest = mean_phases([each for each in timed if each is not row])
-            shares = {name: rest.get(name, 0.0) / usual for name in mean_phases(timed)}
+            others = [each for each in timed if each is not row]
+            rest, whole = mean_phases(others), (mean * times.size - longest) / (times.size - 1)
+            if with_phases(others) < sum(each.count for each in others):  # of some of them
+                whole = sum(rest.values())
+            told = mean_phases(timed) if rest and whole > longest / 1e9 else ()
+            shares = {name: rest.get(name, 0.0) / whole for name in told}
             return SlowStep(number, longest, row.phases, shares)
     return None

@@ -3,7 +3,8 @@
 A step of the run is over when every rank has told it. It takes from when the last rank began it to
 when the last one ended it: the maximum of the ranks' times would add up to more than the time that
 went by, for one rank is late in this step and another in the next. Its phases are the means over
-the ranks; its samples, tokens, FLOP and bytes are those of all.
+the ranks, as shares of that time; an evaluation takes as long as the longest of the ranks', for
+which the others wait; samples, tokens, FLOP and bytes are those of all.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from gpuwatch.session.writing.statements import Row
 
 MOST_WAITING = 100_000
 """Most steps that wait for a rank that does not tell them."""
+_EVALUATION = "evaluation"
+"""The phase that is between steps."""
 _SUMS = (
     *("flop_forward_per_step", "flop_backward_per_step", "flop_per_step"),
     *("flop_recomputed_per_step", "bytes_per_step", "samples"),
@@ -134,6 +137,16 @@ def _line(steps: Sequence[tuple[Step, ...]], total_steps: int | None) -> Step:
     last = steps[-1]
     _, _, timed = _kind(last)
     every = [one for ranks in steps for one in ranks]
+    seconds = tuple(map(_seconds, steps)) if timed else None
+    phases: dict[str, float] = {}
+    for at, ranks in enumerate(steps):
+        mean = math.fsum(one.seconds[0] for one in ranks if one.seconds) / len(ranks)
+        scale = seconds[at] / mean if seconds and mean else 1.0
+        for name, total in _phases(ranks).items():
+            share = scale * total / len(ranks)
+            if name == _EVALUATION:
+                share = max(one.phases.get(name, 0.0) for one in ranks)
+            phases[name] = phases.get(name, 0.0) + share
     losses = [
         math.fsum(one.loss[0] for one in ranks if one.loss) / len(ranks)
         for ranks in steps
@@ -146,9 +159,9 @@ def _line(steps: Sequence[tuple[Step, ...]], total_steps: int | None) -> Step:
         warmup=last[0].warmup,
         samples=_total(steps, "samples"),
         tokens=_total(steps, "tokens"),
-        seconds=tuple(map(_seconds, steps)) if timed else None,
+        seconds=seconds,
         loss=tuple(losses) if len(losses) == len(steps) else None,
-        phases={name: total / len(last) for name, total in _phases(every).items()},
+        phases=phases,
         flop=_total(steps, "flop"),
         bytes=_total(steps, "bytes"),
         total_steps=total_steps,
@@ -163,9 +176,8 @@ def _seconds(ranks: Sequence[Step]) -> float:
     times = [one.seconds[0] for one in ranks if one.seconds]
     if len(ends) < len(ranks):
         return max(times)
-    return (
-        max(ends) - max(end - round(took * 1e9) for end, took in zip(ends, times, strict=True))
-    ) / 1e9
+    begins = [end - round(took * 1e9) for end, took in zip(ends, times, strict=True)]
+    return (max(ends) - max(begins)) / 1e9
 
 
 def _phases(steps: Sequence[Step]) -> dict[str, float]:

@@ -200,7 +200,8 @@ class Intake:
         if self._scores and self.hooked:
             (first, _), (last, step) = self._scores[0], self._scores[-1]
             keys = _OF_EPOCH[1 + self._own_loss :]
-            late = {key: values[-1] for key in keys if (values := getattr(step, key))}
+            found = {key: values[-1] for key in keys if (values := getattr(step, key))}
+            late = {key: each if math.isfinite(each) else None for key, each in found.items()}
             rows.append(meta("after_steps", {**late, "t": last}))
             if len(self._scores) > 1 and first == last and not (killed or self._placed):
                 rows.append(event(t, "progress-lines", _AT_THE_END))
@@ -238,7 +239,8 @@ class Intake:
         alone = self._scores is None and self._held_progress is None
         step, first = self._progress.read(line, numbered=alone)
         if step is None:
-            return []
+            why, self._progress.fell = self._progress.fell, ""
+            return [event(t, "progress-lines", why)] if why else []
         if self._held_progress is not None:
             self._held_progress.append((t, step, first))
             return []

@@ -32,6 +32,8 @@ class ProgressSteps:
         self._formats: dict[str, ProgressLines] | None = None
         self.numbered = True
         """Whether the last line that was read tells its step's number."""
+        self.fell = ""
+        """Why no more lines are read, once a number fell, until it is told."""
         self.writers = Writers(mapping(known.get("writers")), told=told)
 
     @property
@@ -63,8 +65,15 @@ class ProgressSteps:
                 progress = each.read(line)
                 if progress is None or (numbered and progress.step is None):
                     continue
-                if not each.program and progress.step == self._last is not None:
-                    return None, False  # more about the same step
+                number, last = progress.step, self._last
+                if not each.program and number is not None and last is not None and number <= last:
+                    if number < last:  # else it tells more about the same step
+                        self.end()
+                        self.fell = (
+                            f"no further steps are read from lines: step {number} came after step "
+                            f"{last}, so the program counts anew, or several print"
+                        )
+                    return None, False
                 step, self.numbered = self._step(progress), progress.step is not None
             except Malformed:
                 return None, False
