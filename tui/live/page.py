@@ -71,10 +71,6 @@ class Page:
     bar: int | None = None
     """Row of the session's bar; ``None``: not drawn."""
 
-    def gpu_at(self, x: int, y: int) -> str | None:
-        """Id of the GPU at column ``x`` and row ``y``."""
-        return next((id_ for columns, rows, id_ in self.gpus if x in columns and y in rows), None)
-
 
 def page_of(snapshot: Snapshot, options: Options, width: int, height: int) -> Page:
     """The whole screen, without the row of keys."""
@@ -179,7 +175,8 @@ def _processes(snapshot: Snapshot, width: int, spare: int) -> list[Line]:
 def panel_columns(snapshot: Snapshot, options: Options, width: int, height: int) -> int:
     """Columns of the history in each panel on a screen of that size."""
     above, below, _ = _frame(snapshot, options, width, height)
-    return history_columns(len(snapshot.gpus), width, _room(above, below, height))
+    grid = _layout([gpu.row.id for gpu in snapshot.gpus], None, width, _room(above, below, height))
+    return max(1, grid.width - _GAP - _LABEL)
 
 
 def _frame(
@@ -209,21 +206,27 @@ def _all_gpus(snapshot: Snapshot, options: Options, width: int, height: int) -> 
     room, first = _room(top, bottom, height), len(top)
     panels, selected = snapshot.panels, snapshot.selected
     rows = panel_rows(panels, selected, width, room, mark_used=_marks_used(snapshot))
-    areas = panel_areas(panels, selected, width, room)
-    if areas and len(areas[0][1]) >= _HISTORY_HEIGHT - 1:
-        rows[-1] = axis = Line(width)
-        for columns, below, _ in areas:
-            if below.stop == len(rows):
-                axis.to(columns.start).join(time_row(snapshot.window, _LABEL - 1, len(columns)))
-    gpus = tuple((xs, range(first + ys.start, first + ys.stop), id_) for xs, ys, id_ in areas)
+    ids = [panel.device.row.id for panel in panels]
+    grid = _layout(ids, selected, width, room)
+    areas = []
+    for at, id_ in enumerate(ids[grid.first * grid.per_row :][: grid.rows * grid.per_row]):
+        row, column = divmod(at, grid.per_row)
+        top_row = first + row * grid.height
+        columns = range(column * grid.width, (column + 1) * grid.width)
+        areas.append((columns, range(top_row, top_row + grid.height), id_))
     lines = [*top, *rows]
+    if grid.height >= _HISTORY_HEIGHT - 1:
+        lines[-1] = axis = Line(width)
+        for columns, below, _ in areas:
+            if below.stop == len(lines):
+                axis.to(columns.start).join(time_row(snapshot.window, _LABEL - 1, len(columns)))
     if not snapshot.machine_only:
         most = height - len(lines) - len(event_rows(snapshot, options, width, 1))
         said = workload_rows(snapshot, width, min(2, max(0, most - 3)))
         lines += said[len(said) > most :][:most]
         bottom = log_rows(snapshot, options, width, height - len(lines))
     lines = [*filled(lines, width, height - len(bottom)), *bottom]
-    return Page(filled(lines, width, height), gpus, bar=bar)
+    return Page(filled(lines, width, height), tuple(areas), bar=bar)
 
 
 def _marks_used(snapshot: Snapshot) -> bool:
@@ -297,9 +300,10 @@ class Layout:
     """Number of visible rows of panels."""
 
 
-def layout(count: int, width: int, height: int, selected: int = 0) -> Layout:
+def _layout(ids: Sequence[str], selected: str | None, width: int, height: int) -> Layout:
     """The fewest panels in a row that are high enough for a history, else the highest panels, else
     a row for each GPU."""
+    count, at = len(ids), next((at for at, id_ in enumerate(ids) if id_ == selected), 0)
     most = max(1, min(count, width // _MIN_WIDTH))
     heights = {n: height // -(-count // n) for n in range(1, most + 1)}
     tall = [n for n, rows in heights.items() if rows >= _HISTORY_HEIGHT]
@@ -309,20 +313,15 @@ def layout(count: int, width: int, height: int, selected: int = 0) -> Layout:
     rows = -(-count // per_row)
     panel_height = min(16, heights[per_row]) if heights[per_row] >= _LEAST_HEIGHT else 1
     visible_rows = max(1, min(rows, height // panel_height))
-    first = max(0, min(selected // per_row - visible_rows // 2, rows - visible_rows))
+    first = max(0, min(at // per_row - visible_rows // 2, rows - visible_rows))
     return Layout(per_row, width // per_row, panel_height, first, visible_rows)
-
-
-def history_columns(count: int, width: int, height: int) -> int:
-    """Columns of a panel's history, for ``count`` panels on ``width`` by ``height`` cells."""
-    return max(1, layout(count, width, height).width - _GAP - _LABEL)
 
 
 def panel_rows(
     panels: Sequence[Panel], selected: str | None, width: int, height: int, *, mark_used: bool
 ) -> list[Line]:
     """A panel per GPU in at most ``height`` rows; ``mark_used``: mark the GPUs of the run."""
-    grid = _layout(panels, selected, width, height)
+    grid = _layout([panel.device.row.id for panel in panels], selected, width, height)
     lines: list[Line] = []
     for row in range(grid.first, grid.first + grid.rows):
         neighbours = [
@@ -335,26 +334,6 @@ def panel_rows(
                 line.to(column * grid.width).join(rows[y])
             lines.append(line)
     return lines
-
-
-def panel_areas(
-    panels: Sequence[Panel], selected: str | None, width: int, height: int
-) -> list[tuple[range, range, str]]:
-    """Columns and rows of each visible panel, and the id of its GPU."""
-    grid = _layout(panels, selected, width, height)
-    first = grid.first * grid.per_row
-    areas = []
-    for at, panel in enumerate(panels[first : first + grid.rows * grid.per_row]):
-        row, column = divmod(at, grid.per_row)
-        columns = range(column * grid.width, (column + 1) * grid.width)
-        rows = range(row * grid.height, (row + 1) * grid.height)
-        areas.append((columns, rows, panel.device.row.id))
-    return areas
-
-
-def _layout(panels: Sequence[Panel], selected: str | None, width: int, height: int) -> Layout:
-    at = next((i for i, panel in enumerate(panels) if panel.device.row.id == selected), 0)
-    return layout(len(panels), width, height, at)
 
 
 def _panel(panel: Panel, selected: bool, grid: Layout, mark_used: bool) -> list[Line]:
@@ -375,7 +354,10 @@ def _panel(panel: Panel, selected: bool, grid: Layout, mark_used: bool) -> list[
     _bar(rows[1].add(" util.").to(9), use, used, "utilization")
     _bar(rows[2].add(" memory").to(9), device.memory_share, memory, "progress")
     degrees = number(device.value("hw.gpu.temperature"), "°C")
-    fields = [_bandwidth(panel), ("", f"{power_text(device):<9}"), ("", degrees)]
+    reading = panel.bandwidth
+    at_most = "≤" * (reading.method is Method.BOUND and reading.value is not None)
+    rate = f"{at_most}{si(reading.value, 'B/s')}"  # as wide with and without ``≤``
+    fields = [("bandwidth ", f"{rate:<10}"), ("", f"{power_text(device):<9}"), ("", degrees)]
     rows[3].add(" ").join(_fitting(fields, width - 1))
     first = 4
     if height >= _MORE_HEIGHT:
@@ -383,7 +365,12 @@ def _panel(panel: Panel, selected: bool, grid: Layout, mark_used: bool) -> list[
         rows[first].add(" ").join(_fitting(more, width - 1))
         first += 1
     if height >= _HISTORY_HEIGHT - 1:
-        _history(panel, rows[first : height - 1])
+        below = rows[first : height - 1]
+        shown = panel.history[_LABEL - width :]  # if not all of it fits, the newest part
+        for at, (row, text) in enumerate(zip(below, area(shown, 1.0, len(below)), strict=True)):
+            label = "100%" if at == 0 else "0" if at == len(below) - 1 else ""
+            row.add(f"{label:>{_LABEL - 1}}", "muted").add("┤" if label else "│", "faint")
+            row.add(text, "utilization")
     return rows
 
 
@@ -400,20 +387,3 @@ def _fitting(fields: Sequence[tuple[str, str]], width: int) -> Line:
         row.add("  " if row.used else "").add(name, "muted")
         row.add(text, "muted" if text.startswith(UNKNOWN) else "text")
     return row
-
-
-def _bandwidth(panel: Panel) -> tuple[str, str]:
-    """Name and value of the bandwidth, in the same width with and without ``≤``."""
-    reading = panel.bandwidth
-    text = si(reading.value, "B/s")
-    at_most = reading.method is Method.BOUND and reading.value is not None
-    return "bandwidth ", f"{'≤' * at_most + text:<10}"
-
-
-def _history(panel: Panel, rows: list[Line]) -> None:
-    """Draw the utilization from 0 to 100 %; if not all of it fits, the newest part."""
-    shown = panel.history[_LABEL - rows[0].width :]
-    for at, (row, text) in enumerate(zip(rows, area(shown, 1.0, len(rows)), strict=True)):
-        label = "100%" if at == 0 else "0" if at == len(rows) - 1 else ""
-        row.add(f"{label:>{_LABEL - 1}}", "muted").add("┤" if label else "│", "faint")
-        row.add(text, "utilization")

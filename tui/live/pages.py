@@ -35,12 +35,17 @@ def rank_rows(snapshot: Snapshot, width: int) -> list[Row]:
         rows += wrapped(clean(sentence, 1000), width, mark=mark, role="text")
     room = max(10, width - _LABEL - (_AFTER if width >= _WIDE else 1))
     first, last = (clock_time(t / NS) for t in (snapshot.window.start, snapshot.window.end))
+    least = [f"+{100 * each:.0f} %" for each in LEVELS]
+    names = [f"under {least[0]}", *(f"from {each}" for each in least)]
+    legend: list[tuple[str, str]] = [(" ", "text")]
+    for (pattern, role), name in zip(SHADES, names, strict=True):
+        legend += [(pattern * 2, role), (f" {name}  ", "muted")]
     rows += [
         (("", "text"),),
         ((_CAPTION, "muted"),),
         *(_row(each, room, named=width >= _WIDE) for each in ranks.ranks),
         ((" " * _LABEL + first + last.rjust(room - len(first)), "muted"),),
-        _legend(),
+        tuple(legend),
         (("", "text"),),
     ]
     return rows + _table(ranks, width)
@@ -60,15 +65,6 @@ def _row(rank: RankNow, room: int, *, named: bool) -> Row:
     if named and rank.slower is not None:
         row.add(f" slower, +{percent(rank.slower)}", "warn")
     return row.spans()
-
-
-def _legend() -> Row:
-    spans: list[tuple[str, str]] = [(" ", "text")]
-    least = [f"+{100 * each:.0f} %" for each in LEVELS]
-    names = [f"under {least[0]}", *(f"from {each}" for each in least)]
-    for (pattern, role), name in zip(SHADES, names, strict=True):
-        spans += [(pattern * 2, role), (f" {name}  ", "muted")]
-    return tuple(spans)
 
 
 def _table(ranks: RanksNow, width: int) -> list[Row]:

@@ -87,14 +87,18 @@ def roofline_rows(snapshot: Snapshot, options: Options, width: int, height: int)
         )
     minute, steady = snapshot.roofline.minute, snapshot.roofline.steady
     main = minute if snapshot.status.live and minute.points else steady
-    points = []
-    if snapshot.status.live:
-        points.append((LIVE, "last minute", minute))
-    points.append((STEADY, snapshot.roofline.period, steady))
-    marked = [(_mark(mark, roofline), name, roofline) for mark, name, roofline in points]
+    shown = [(LIVE, "last minute", minute)] if snapshot.status.live else []
+    shown.append((STEADY, snapshot.roofline.period, steady))
+    marked = [
+        (_AT_MOST[mark] if each.points and each.points[0].bound else mark, name, each)
+        for mark, name, each in shown
+    ]
     rows += [_legend(mark, name, roofline, width) for mark, name, roofline in marked]
-    told = event_rows(snapshot, options, width, 2) if options.message else ()
-    foot = [*_verdict(main, width), *told]
+    foot = marked_rows(clean(main.verdict.text), " = ", "key", width, 4)
+    for text in main.hints:
+        foot += marked_rows(clean(text), " → ", "key", width, 2, "muted")
+    if options.message:
+        foot += event_rows(snapshot, options, width, 2)
     space = height - len(rows) - len(foot)
     if space >= 5:
         drawn = [
@@ -106,10 +110,6 @@ def roofline_rows(snapshot: Snapshot, options: Options, width: int, height: int)
 
 def _message(text: str, width: int) -> list[Line]:
     return [Line(width).add(f" {line}", "muted") for line in wrap(text, width - 2, 3)]
-
-
-def _mark(mark: str, roofline: Roofline) -> str:
-    return _AT_MOST[mark] if roofline.points and roofline.points[0].bound else mark
 
 
 def _legend(mark: str, name: str, roofline: Roofline, width: int) -> Line:
@@ -128,14 +128,6 @@ def _legend(mark: str, name: str, roofline: Roofline, width: int) -> Line:
     short = (share or "").partition(", ")[0]
     texts = (f"{details}; {share}", f"{method}; {short}") if share else ()
     return row.add(longest_fitting((*texts, details), row.left), "muted")
-
-
-def _verdict(roofline: Roofline, width: int) -> list[Line]:
-    """The verdict, and hints on missing data."""
-    rows = marked_rows(clean(roofline.verdict.text), " = ", "key", width, 4)
-    for text in roofline.hints:
-        rows += marked_rows(clean(text), " → ", "key", width, 2, "muted")
-    return rows
 
 
 def _plot(
@@ -160,9 +152,11 @@ def _plot(
     if roofline.bandwidth is not None:
         _name_slope(cells, roofline.bandwidth)
     labels_by_row = _names(roofline, plane, labels - 1)
+    decades = [10.0**each for each in range(math.ceil(plane.bottom), math.floor(plane.top) + 1)]
+    scale = {plane.row(rate): scale_label(rate, "FLOP/s") for rate in reversed(decades)}
     drawn = []
     for at, line in enumerate(cells):
-        row = Line(width).add(f"{_rate_label(plane, at):>{_LEFT - 1}}", "muted").add("│", "faint")
+        row = Line(width).add(f"{scale.get(at, ''):>{_LEFT - 1}}", "muted").add("│", "faint")
         for text, role in line:
             row.add(text, role)
         text, role = labels_by_row.get(at, ("", "text"))
@@ -238,14 +232,6 @@ def _name_slope(cells: list[list[tuple[str, str]]], bandwidth: Ceiling) -> None:
         if start and (text := longest_fitting(texts, room)):
             row[start : start + len(text)] = [(character, "bandwidth") for character in text]
             return
-
-
-def _rate_label(plane: Plane, row: int) -> str:
-    """The label of the decade in a row; empty: there is none."""
-    for exponent in range(math.ceil(plane.bottom), math.floor(plane.top) + 1):
-        if plane.row(10.0**exponent) == row:
-            return scale_label(10.0**exponent, "FLOP/s")
-    return ""
 
 
 def _axis(plane: Plane, width: int) -> list[Line]:

@@ -315,35 +315,27 @@ def phase_rows(shares: StepShares, width: int, max_rows: int) -> list[Line]:
 
     Each phase keeps its pattern; ``other`` is the time outside all phases.
     """
-    parts = _parts(shares)
-    names = Line(width).add(" ").join(_legend(parts, width - 1))
-    if max_rows > 1:
-        bar = _bar(Line(width).add(" "), parts, width - 2)
-        hook = "" if shares.hook is None else f", hook {100 * shares.hook:.1f} % of the time"
-        mean = f"of {milliseconds(shares.seconds)}, the mean step"
-        notes = (f"{mean}; timed in {shares.newest}{shares.steps:,} steps{hook} ", f"{mean}{hook} ")
-        return [bar, names.end(longest_fitting(notes, names.left - 3), "muted")]
-    return [names]
-
-
-def _parts(shares: StepShares) -> list[Phase]:
     more = iter(_MORE_PATTERNS)
     parts = [
         (fit(clean(name), _LONGEST), share, *(_KNOWN.get(name) or next(more, _MORE_PATTERNS[-1])))
         for name, share in shares.parts
     ]
-    return [*parts, ("other", shares.other, *_OTHER)] if shares.other >= 0.005 else parts
-
-
-def _bar(row: Line, parts: list[Phase], columns: int) -> Line:
-    """The stacked bar; borders are rounded, so that the columns of all parts add up."""
-    start = total = 0.0
-    for _, share, pattern, role in parts:
-        total += share
-        end = round(total * columns)
-        row.add(pattern * (end - round(start)), role)
-        start = end
-    return row
+    if shares.other >= 0.005:
+        parts.append(("other", shares.other, *_OTHER))
+    names = Line(width).add(" ").join(_legend(parts, width - 1))
+    if max_rows > 1:
+        bar = Line(width).add(" ")
+        start = total = 0.0
+        for _, share, pattern, role in parts:  # rounded at the borders: the parts add up
+            total += share
+            end = round(total * (width - 2))
+            bar.add(pattern * (end - round(start)), role)
+            start = end
+        hook = "" if shares.hook is None else f", hook {100 * shares.hook:.1f} % of the time"
+        mean = f"of {milliseconds(shares.seconds)}, the mean step"
+        notes = (f"{mean}; timed in {shares.newest}{shares.steps:,} steps{hook} ", f"{mean}{hook} ")
+        return [bar, names.end(longest_fitting(notes, names.left - 3), "muted")]
+    return [names]
 
 
 def _legend(parts: list[Phase], width: int) -> Line:
@@ -442,9 +434,8 @@ def _row(strip: StudyStrip, shown: Sequence[int], named: bool, numbered: bool) -
 def _counts(runs: Sequence[StudyRun]) -> Line:
     """``3 finished, 1 failed, 1 running, 7 to come``."""
     counts = Counter(run.state for run in runs)
-    order = [state for state in _MARKS if counts[state]]
     row = Line(10_000)
-    for state in order:
+    for state in filter(counts.__getitem__, _MARKS):
         row.add(", " if row.used else "", "muted")
         role = _MARKS[state][1] if _MARKS[state][1] in ("bad", "warn") else "muted"
         row.add(f"{counts[state]} {state}", role)
@@ -461,7 +452,9 @@ def _contrast(contrast: Contrast, strip: StudyStrip, width: int) -> Line:
     row.add(fit(clean(contrast.baseline), _LABEL_WIDTH), "text").add(": ", "muted")
     if strip.blocks is not None and contrast.pairs == 0 and contrast.estimate is None:
         return row.add("no complete block yet", "muted")
-    row.add(_verdict(contrast, strip), role)
+    so_far = " so far" * any(run.state in _UNFINISHED for run in strip.runs)
+    verdict = "no verdict" if contrast.kind == "described" else contrast.kind + so_far
+    row.add(verdict, role)
     row.add(
         f"  {_signed(contrast.estimate)} %" if _is_plausible(contrast.estimate) else "", "strong"
     )
@@ -470,11 +463,6 @@ def _contrast(contrast: Contrast, strip: StudyStrip, width: int) -> Line:
     row.add(", steady mean" if contrast.by_total else "", "muted")
     blocks = f"{contrast.pairs} of {strip.blocks} blocks"
     return row.add(f"  {'one run each' if strip.blocks is None else blocks}", "muted")
-
-
-def _verdict(contrast: Contrast, strip: StudyStrip) -> str:
-    so_far = " so far" * any(run.state in _UNFINISHED for run in strip.runs)
-    return "no verdict" if contrast.kind == "described" else contrast.kind + so_far
 
 
 def _comparison_row(strip: StudyStrip, width: int) -> Line:

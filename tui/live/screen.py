@@ -174,9 +174,6 @@ class LiveScreen(TimeTravel, Stopping):
             self._open_next(news)
         self.arrived(news)
 
-    def _rows_of_time(self) -> tuple[range, int | None]:
-        return self._page.timeline, self._page.bar
-
     def _open_next(self, news: Snapshot) -> None:
         """Announce the next run, or open it unless another screen is on top."""
         runs = news.upcoming
@@ -202,13 +199,15 @@ class LiveScreen(TimeTravel, Stopping):
         width, height = self.room
         if height < 1:
             return
+        trouble = [] if self.trouble is None else trouble_rows(self.trouble.trouble, width)
         if self.snapshot is not None:
             lines = self._lines(self.snapshot, width, height)
-            if self.trouble is not None:
-                rows = trouble_rows(self.trouble.trouble, width)
-                lines[-len(rows) :] = rows
+            if trouble:
+                lines[-len(trouble) :] = trouble
         else:
-            lines = self._loading_rows(width)
+            title = Line(width).add(" gpuwatch ", "brand").add(clean(self.path.name), "strong")
+            loading = Line(width).add(" reading the session …", "muted")
+            lines = [title, Line(width), *(trouble or [loading])]
         self.show(lines)
         self.refresh_keys(self._conditions())
 
@@ -256,13 +255,6 @@ class LiveScreen(TimeTravel, Stopping):
 
         return roofline_rows(snapshot, self.options, width, height)
 
-    def _loading_rows(self, width: int) -> list[Line]:
-        title = Line(width).add(" gpuwatch ", "brand").add(clean(self.path.name), "strong")
-        if self.trouble is None:
-            return [title, Line(width), Line(width).add(" reading the session …", "muted")]
-        rows = [title, Line(width)]
-        return rows + trouble_rows(self.trouble.trouble, width)
-
     # The view: GPUs, length of the history, metric.
 
     def on_resize(self) -> None:
@@ -303,9 +295,9 @@ class LiveScreen(TimeTravel, Stopping):
 
     def on_clicked(self, message: Clicked) -> None:
         """Open the clicked GPU."""
-        gpu = self._page.gpu_at(message.x, message.y)
-        if gpu is not None:
-            self._ask_columns(device=gpu, grid=False)
+        for columns, rows, gpu in self._page.gpus:
+            if message.x in columns and message.y in rows:
+                self._ask_columns(device=gpu, grid=False)
 
     def action_grid(self) -> None:
         """Show all GPUs, or one."""

@@ -16,6 +16,7 @@ from gpuwatch.core.units import NS, clock_time
 from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, View
+from gpuwatch.tui.live.page import Page
 from gpuwatch.tui.messages import stop_question
 from gpuwatch.tui.plain.plain import title_line
 from gpuwatch.tui.widgets.base_screen import CanvasScreen
@@ -37,6 +38,7 @@ class TimeTravel(CanvasScreen):
 
     snapshot: Snapshot | None
     _view: View
+    _page: Page
     _player: Timer | None = None
     _played_from: tuple[float, int] = (0.0, 0)
     """Clock and session time at which playing started."""
@@ -51,10 +53,6 @@ class TimeTravel(CanvasScreen):
     def _say(self, message: str) -> None:
         """Show a message in the last rows."""
 
-    @abstractmethod
-    def _rows_of_time(self) -> tuple[range, int | None]:
-        """The rows of the histories with their axis, and of the session's bar if it is drawn."""
-
     @property
     def travelling(self) -> bool:
         """Whether the view is at an earlier moment."""
@@ -68,7 +66,7 @@ class TimeTravel(CanvasScreen):
         if self._player is None:
             self._play_from(at)
         if self._view.speed is None and snapshot.view == self._view:
-            self._move(at + int(self._column_ns()))
+            self._move(at + int(snapshot.window.column_ns))
 
     def to_now(self) -> None:
         """Show the newest moment."""
@@ -87,7 +85,7 @@ class TimeTravel(CanvasScreen):
     def action_step(self, columns: int) -> None:
         if self.snapshot is not None:
             self._say("")
-            self._move(self._position + int(columns * self._column_ns()))
+            self._move(self._position + int(columns * self.snapshot.window.column_ns))
 
     def action_event(self, by: int) -> None:
         """Move to the previous or next event and show it."""
@@ -161,10 +159,6 @@ class TimeTravel(CanvasScreen):
             return 0
         return self.snapshot.replay.length_ns if self.snapshot.replay else self.snapshot.t
 
-    def _column_ns(self) -> float:
-        """Nanoseconds per column of the history."""
-        return self.snapshot.window.column_ns if self.snapshot is not None else 1.0
-
     def _move(self, t: int, *, by_player: bool = False) -> None:
         if t >= self._end:
             self.to_now()
@@ -176,8 +170,7 @@ class TimeTravel(CanvasScreen):
     # The mouse.
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        timeline, bar = self._rows_of_time()
-        if event.button == 1 and (event.y in timeline or event.y == bar):
+        if event.button == 1 and (event.y in self._page.timeline or event.y == self._page.bar):
             self._dragged = event.y
             self._move_to_column(event.x)
 
@@ -194,10 +187,10 @@ class TimeTravel(CanvasScreen):
         if snapshot is None or snapshot.imported:
             return
         width = self.app.size.width
-        if self._dragged in self._rows_of_time()[0]:
+        if self._dragged in self._page.timeline:
             column = x - value_width(width) - LABEL
             if 0 <= column < snapshot.window.columns:
-                self._move(int(snapshot.window.start + (column + 1) * self._column_ns()))
+                self._move(int(snapshot.window.start + (column + 1) * snapshot.window.column_ns))
         else:
             columns = slider(snapshot, width)
             at = max(0, min(len(columns), x - columns.start + (x >= columns.stop - 1)))
