@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,7 +80,7 @@ class Troubles:
         return [("idle", "", f"{which} idle for {clock_time(now - self._worked)}")]
 
 
-def news(path: Path, now: Callable[[], float] = time.monotonic) -> Iterator[News]:
+def news(path: Path) -> Iterator[News]:
     """Of the run of ``path`` and the next ones of its study, as it happens, to their end.
 
     Raises:
@@ -92,7 +92,7 @@ def news(path: Path, now: Callable[[], float] = time.monotonic) -> Iterator[News
             if isinstance(snapshot, Unreadable):
                 yield News("over", clean(snapshot.trouble.text), path.name, failed=True)
                 return
-            yield from troubles.look(snapshot, now())
+            yield from troubles.look(snapshot, time.monotonic())
             last = snapshot
         assert last is not None
         failed = last.status.state not in (State.FINISHED, State.STOPPED)
