@@ -127,7 +127,7 @@ class WidgetScreen(BaseScreen):
 class TitleRow(Static):
     """``gpuwatch`` and what a screen shows at the left, its state at the right."""
 
-    def __init__(self, left: str = "") -> None:
+    def __init__(self, left: str) -> None:
         super().__init__()
         self._left, self._right = left, ""
 

@@ -75,16 +75,12 @@ class Canvas(Widget):
 
     def render_line(self, y: int) -> Strip:
         roles = styles(self.app.current_theme, self.app.no_color)
-        segments = [Segment(text, roles.get(role, roles["text"])) for text, role in self._row(y)]
-        return Strip(segments).adjust_cell_length(self.size.width, roles["text"])
-
-    def _row(self, y: int) -> tuple[Span, ...]:
-        """The spans of row ``y``, or of a message if the terminal is too small."""
+        rows = self._rows
         if too_small(self.app.size):
-            columns, rows = LEAST
-            message = (("too small", "text"), (f"needs {columns}x{rows}", "muted"))
-            return (message[y],) if y < len(message) else ()
-        return self._rows[y] if y < len(self._rows) else ()
+            rows = [(("too small", "text"),), ((f"needs {LEAST[0]}x{LEAST[1]}", "muted"),)]
+        spans = rows[y] if y < len(rows) else ()
+        segments = [Segment(text, roles.get(role, roles["text"])) for text, role in spans]
+        return Strip(segments).adjust_cell_length(self.size.width, roles["text"])
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
@@ -138,9 +134,8 @@ def with_words(line: Line) -> Line:
     spans = line.spans()
     if all(_REPLACED.isdisjoint(text) for text, _ in spans):
         return line
-    row = _Row(line.width)
     for gap, keys in _LAYOUTS:
-        row = _Row(line.width)
+        row = _Row()
         row.write(spans, gap, keys)
         if row.used <= line.width:
             break
@@ -150,8 +145,7 @@ def with_words(line: Line) -> Line:
 class _Row:
     """A row of cells under construction."""
 
-    def __init__(self, width: int) -> None:
-        self._width = width
+    def __init__(self) -> None:
         self._cells: list[Span] = []
         self._columns: list[int] = []
         """Index of the new cell for each old column."""
@@ -171,7 +165,11 @@ class _Row:
             following = [cell[0] for cell in cells[at + 1 : at + 1 + gap]]
             after_sign = at > 0 and cells[at - 1][0] in _SIGNS
             if character in _SIGNS:
-                self._sign(_SIGNS[character], role)
+                if [text for text, _ in self._cells[-2:]] == [" ", " "]:
+                    self._cells.pop()
+                    self._columns[-1] -= 1
+                    self._excess -= 1
+                self._add(_SIGNS[character], role, 1)
             elif role == "key" and may_be_key and character in keys:
                 if at > 0 and cells[at - 1][0] in keys:
                     self._add("/", role, 0)
@@ -181,13 +179,6 @@ class _Row:
             else:
                 self._cells.append((character, role))
 
-    def _sign(self, word: str, role: str) -> None:
-        if [text for text, _ in self._cells[-2:]] == [" ", " "]:
-            self._cells.pop()
-            self._columns[-1] -= 1
-            self._excess -= 1
-        self._add(word, role, 1)
-
     def _add(self, word: str, role: str, replaced: int) -> None:
         self._cells += [(character, role) for character in word]
         self._excess += len(word) - replaced
@@ -195,7 +186,7 @@ class _Row:
     def line(self, old: Line) -> Line:
         while self._cells and self._cells[-1][0] == " ":
             self._cells.pop()
-        row = Line(self._width)
+        row = Line(old.width)
         ends = [*self._columns, len(self._cells)]
         start = 0
         for *columns, key in sorted(old.presses()):

@@ -116,7 +116,7 @@ class Fields:
         return line
 
 
-def detail_rows(device: DeviceNow, width: int, process: DeviceNow | None = None) -> list[Line]:
+def detail_rows(device: DeviceNow, width: int, process: DeviceNow | None) -> list[Line]:
     """Memory, power, temperature (and fans), clocks and PCIe of a device, in one or two rows; of
     a CPU also what the workload's ``process`` uses."""
     if device.row.kind == "cpu":

@@ -112,11 +112,6 @@ EVENT = "◆"
 """Mark of an event on the time axis and in its row."""
 
 
-def _short_title(gauge: Gauge) -> str:
-    """Of a gauge with one or two rows: ``utilization``, ``bandwidth``, ``bytes/s``, ``FLOP/s``."""
-    return gauge.title.removesuffix(" scale") if gauge.key == "picked" else gauge.title.split()[-1]
-
-
 def value_width(width: int) -> int:
     """Columns of the value block."""
     return 34 if width >= 120 else 28
@@ -203,24 +198,19 @@ def mean_text(gauge: Gauge) -> str:
 
 
 def _parts(gauge: Gauge, mean: str) -> str:
-    bound = gauge.reading.method is Method.BOUND
-    if gauge.reading.value is None and not gauge.reading.reason and not _has_history(gauge):
+    method, reason = gauge.reading.method, gauge.reading.reason
+    if gauge.reading.value is None and not reason and not _has_history(gauge):
         return "no value yet"
-    parts = [gauge.reading.method.value]
     if gauge.covered is not None:
-        return f"{parts[0]}, {percent(gauge.covered)} of the time"
+        return f"{method.value}, {percent(gauge.covered)} of the time"
     if is_cache_reuse(gauge):
-        return f"{parts[0]}, over: cache reuse"
-    if bound:
-        return ", ".join(filter(None, (parts[0], gauge.note, mean)))
-    if gauge.reading.method is not Method.UNAVAILABLE:
-        if gauge.note:
-            parts.append(gauge.note)
-        if mean:
-            parts.append(mean)
-    if gauge.reading.reason and _has_history(gauge):
-        parts.append(clean(gauge.reading.reason))
-    return ", ".join(parts)
+        return f"{method.value}, over: cache reuse"
+    parts = [method.value]
+    if method is not Method.UNAVAILABLE:
+        parts += [gauge.note, mean]
+    if reason and method is not Method.BOUND and _has_history(gauge):
+        parts.append(clean(reason))
+    return ", ".join(filter(None, parts))
 
 
 def _has_history(gauge: Gauge) -> bool:
@@ -236,7 +226,9 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
     role = "warn" if lost else "muted"
     rows = [Line(width) for _ in range(height)]
     if height < 3:
-        rows[0].add(f"{_short_title(gauge)} ").add(value, "strong").add(" ")
+        picked = gauge.key == "picked"
+        title = gauge.title.removesuffix(" scale") if picked else gauge.title.split()[-1]
+        rows[0].add(f"{title} ").add(value, "strong").add(" ")
         share = longest_fitting(share_texts(gauge), width - len(method) - 1) if height > 1 else ""
         known = method if len(method) <= rows[-1].left else ""  # of one row no part of a word
         rows[-1].add(known if share or height == 1 else badge(gauge, width), role).end(share)
@@ -307,12 +299,12 @@ def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
         top, bottom = log(top / gauge.floor), scale_end(gauge.floor, gauge.unit, LABEL)
     drawn = area(history, top, height)
     top_label = scale_end(gauge.scale, gauge.unit, LABEL) if gauge.scale else ""
-    mark = _ceiling_row(gauge, height)
+    mark, ceiling = -1, gauge.named_ceiling  # beyond the scale, or without room for it
+    if ceiling is not None and height > 1 and ceiling.value <= gauge.scale:
+        mark = min(height - 2, height - 1 - int(ceiling.value / gauge.scale * height * 0.999))
     for index, row in enumerate(rows):
         label = top_label if index == 0 else bottom if index == height - 1 else ""
-        if height == 1:
-            label = top_label
-        elif index == mark:
+        if index == mark:
             label = scale_end(gauge.ceiling or 0.0, gauge.unit, LABEL)
         tick = "╪" if index == mark else "┤" if label else "│"
         row.add(f"{label:>{LABEL - 1}}", "muted").add(tick, "key" if index == mark else "faint")
@@ -327,11 +319,3 @@ def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
             row.add(*((GHOST, "strong") if at in ghost else (character, gauge.key)))
         row.add("" if ghost else drawn[index], gauge.key)
     return rows
-
-
-def _ceiling_row(gauge: Gauge, height: int) -> int | None:
-    """The row of the ceiling; ``None``: it is beyond the scale, or there is no room."""
-    ceiling = gauge.named_ceiling
-    if ceiling is None or height < 2 or ceiling.value > gauge.scale:
-        return None
-    return min(height - 2, height - 1 - int(ceiling.value / gauge.scale * height * 0.999))

@@ -13,7 +13,7 @@ from gpuwatch.analysis.samples.step_lines import GIVE_STEPS, NO_STEPS, NO_STEPS_
 from gpuwatch.core.metrics import CATALOGUE, Method, reading_of
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import bounded, clock_time, counted, quantity, si
-from gpuwatch.tui.feed.snapshot import DeviceNow, Gauge, Reading, Snapshot, Work
+from gpuwatch.tui.feed.snapshot import DeviceNow, Reading, Snapshot, Work
 from gpuwatch.tui.widgets.base_screen import FIND, FindScreen
 from gpuwatch.tui.widgets.gauge_rows import is_cache_reuse, mean_text, share_texts
 from gpuwatch.tui.widgets.head_rows import age_text, event_text
@@ -148,7 +148,12 @@ def _gauges(snapshot: Snapshot, width: int) -> list[Row]:
     for gauge in snapshot.gauges[1:]:
         rows += _number(gauge.title, gauge.reading, width, gauge.unit)
         rows += wrapped(mean_text(gauge), width, role="muted", left=5)
-        rows += _ceiling(gauge, width)
+        if gauge.named_ceiling is not None:
+            share = (*share_texts(gauge), f"ceiling: {gauge.named_ceiling.text}")[0]
+            note = "; over the ceiling: cache reuse" if is_cache_reuse(gauge) else ""
+            rows += wrapped(f"{share}{note}", width, role="text", left=5)
+            rows += wrapped(gauge.named_ceiling.source, width, role="muted", left=7)
+            rows += wrapped(gauge.named_ceiling.doubt or "", width, role="warn", left=7)
         for name, mfu in gauge.mfus:
             rows += _number(name, mfu, width, "1")
             rows += wrapped(mean_text(gauge), width, role="muted", left=5)
@@ -225,17 +230,6 @@ def _facts(device: DeviceNow, width: int) -> list[Row]:
     return rows
 
 
-def _ceiling(gauge: Gauge, width: int) -> list[Row]:
-    """The share of the ceiling, the ceiling's source, and disturbances of its measurement."""
-    if gauge.named_ceiling is None:
-        return []
-    share = (*share_texts(gauge), f"ceiling: {gauge.named_ceiling.text}")[0]
-    note = "; over the ceiling: cache reuse" if is_cache_reuse(gauge) else ""
-    rows = wrapped(f"{share}{note}", width, role="text", left=5)
-    rows += wrapped(gauge.named_ceiling.source, width, role="muted", left=7)
-    return rows + wrapped(gauge.named_ceiling.doubt or "", width, role="warn", left=7)
-
-
 def _number(name: str, reading: Reading, width: int, unit: str | None = None) -> list[Row]:
     if unit is None:
         name, unit = reading_of(name)
@@ -262,17 +256,13 @@ def counter_rows(counters: Counters, width: int) -> list[Row]:
     """The totals and notes, or the reason why there are no counters."""
     if counters.reason:
         return wrapped(f"no hardware counters: {counters.reason}", width, mark="!")
-    flop, read, written = counters.totals
     title = clean(f" counted by {tool_name(counters)}, {counters.scope}")
     rows: list[Row] = [((title, "strong"),)]
-    if (flop, read, written) != (None, None, None):
+    names = (("executed FLOP", "FLOP"), ("DRAM bytes read", "B"), ("DRAM bytes written", "B"))
+    if any(total is not None for total in counters.totals):
         rows += [
-            ((f"   {name:<20}", "text"), (value, "strong"))
-            for name, value in (
-                ("executed FLOP", si(flop, "FLOP")),
-                ("DRAM bytes read", si(read, "B")),
-                ("DRAM bytes written", si(written, "B")),
-            )
+            ((f"   {name:<20}", "text"), (si(total, unit), "strong"))
+            for (name, unit), total in zip(names, counters.totals, strict=True)
         ]
     for note in counters.notes:
         rows += wrapped(note, width)

@@ -190,15 +190,11 @@ def _columns(processes: Sequence[ProcessNow], width: int) -> list[_Column]:
     offered = width + (_OF_GPUS if "GPU" in empty else 0)
     shown = [each for each in columns if offered >= each.from_width and each.title not in empty]
     room = width - _MARK - sum(abs(column.width) + 1 for column in shown) - 1
-    user = _user_width(processes, room)
-    return [replace(column, width=-user) if column.text is _user else column for column in shown]
-
-
-def _user_width(processes: Sequence[ProcessNow], room: int) -> int:
-    """Of the columns that user and command share: a third, or what the commands leave."""
+    # Of the columns that user and command share: a third, or what the commands leave.
     longest = max(len("user"), *(cell_len(_user(each)) for each in processes))
     command = max(cell_len(shown_command(each)[:room]) for each in processes)
-    return min(longest, _MOST_USER, max(_LEAST_USER, room // 3, room - command))
+    user = min(longest, _MOST_USER, max(_LEAST_USER, room // 3, room - command))
+    return [replace(column, width=-user) if column.text is _user else column for column in shown]
 
 
 def _row(
