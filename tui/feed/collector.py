@@ -416,12 +416,11 @@ class Collector:
 
     def _event(self) -> EventRow | None:
         """The last event; where steps or a loss come from stands with them on ``i``."""
-
-        def whence(event: EventRow) -> bool:
-            told = ("steps are", "the loss is", "loss and accuracy are")
-            return event.kind == "progress-lines" and event.text.startswith(told)
-
-        return next((each for each in reversed(self._events) if not whence(each)), None)
+        whence = ("steps are", "the loss is", "loss and accuracy are")
+        for event in reversed(self._events):
+            if event.kind != "progress-lines" or not event.text.startswith(whence):
+                return event
+        return None
 
     def _printed(self, t: int) -> Count | None:
         """Of the counts that the program prints and that go on the largest of a named epoch, else
@@ -581,8 +580,11 @@ class PastView:
         if t is None:
             self._past = None
             return self.present
-        t = max(0, min(t, self.present.end))
-        back_ns = max(_MIN_STEPS_NS, self._steps_ns(seconds))
+        end = self.present.end
+        t = max(0, min(t, end))
+        # How far back the history needs single step lines.
+        steps_ns = round(seconds * 1.2 * NS) if seconds is not None else end * (end <= RECENT_NS)
+        back_ns = max(_MIN_STEPS_NS, steps_ns)
         if (
             self._past is None
             or back_ns > self._back_ns
@@ -597,9 +599,3 @@ class PastView:
             self._past[0].advance(t)
             self._past[1].update()
         return self._past[1]
-
-    def _steps_ns(self, seconds: int | None) -> int:
-        """How far back the history needs single step lines, in nanoseconds."""
-        if seconds is None:
-            return self.present.end if self.present.end <= RECENT_NS else 0
-        return round(seconds * 1.2 * NS)

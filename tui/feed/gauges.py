@@ -117,14 +117,6 @@ class Sources:
         """Peak bandwidth of the device's memory in By/s, never a measured one."""
         return self.ceilings.peak_bandwidth(self.device.row.id) if self.device else None
 
-    @property
-    def of_gpus(self) -> str:
-        """A note on counted work, which is that of all the run's GPUs."""
-        if gpus_unknown(self.devices):
-            return _UNKNOWN_GPUS
-        used = [row for row in self.devices if row.kind == "gpu" and row.used]
-        return "whole run" if len(used) > 1 else ""
-
     def reading(self, metric: str) -> Reading:
         """The device's current ``metric``."""
         return self.device.get(metric) if self.device is not None else MISSING
@@ -188,14 +180,6 @@ def _bandwidth(sources: Sources) -> Gauge:
     if bound.method is Method.UNAVAILABLE and not any(gauge.history):
         return _unavailable(sources, "bandwidth", title, "By/s", reason)
     return gauge
-
-
-def bandwidth_of(sources: Sources) -> Reading:
-    """Current memory bandwidth of the device: its counter, else an upper bound."""
-    reading = sources.reading(_BANDWIDTH)
-    if sources.provides(_BANDWIDTH):
-        return reading
-    return _bandwidth_bound(sources, reading.reason) or reading
 
 
 def _bandwidth_bound(sources: Sources, reason: str | None) -> Reading | None:
@@ -275,9 +259,11 @@ def _unavailable(sources: Sources, key: str, title: str, unit: str, reason: str)
 
 
 def _counted(sources: Sources, key: str, title: str, unit: str, history: WorkRate) -> Gauge:
-    """A gauge of counted work per second."""
+    """A gauge of counted work per second, which is that of all the run's GPUs."""
     gauge = _gauge(sources, key, title, unit, _steps_now(sources, history), history)
-    return replace(gauge, note=sources.of_gpus)
+    several = sum(row.kind == "gpu" and bool(row.used) for row in sources.devices) > 1
+    known = "whole run" if several else ""
+    return replace(gauge, note=_UNKNOWN_GPUS if gpus_unknown(sources.devices) else known)
 
 
 def _steps_now(sources: Sources, history: WorkRate) -> Reading:
@@ -458,7 +444,10 @@ def panels_of(
             own = replace(sources, device=device)
             history = tuple(own.history("hw.gpu.utilization").columns(sources.window))
             problem = next((each.short for each in alerts if device.row.id in each.gpus), "")
-            panels.append(Panel(device, history, bandwidth_of(own), problem))
+            bandwidth = own.reading(_BANDWIDTH)
+            if not own.provides(_BANDWIDTH):
+                bandwidth = _bandwidth_bound(own, bandwidth.reason) or bandwidth
+            panels.append(Panel(device, history, bandwidth, problem))
     return tuple(panels)
 
 

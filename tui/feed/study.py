@@ -55,8 +55,12 @@ class CurrentStudy:
                 self._read_plan()
         else:
             self.place = replace(self.place, seconds_left=None)
-            if not self.tally and time.monotonic() >= self._next_tally:
-                self._finish()
+            began = time.monotonic()
+            if not self.tally and began >= self._next_tally:
+                self.tally = tally(self._path.parent) or ""
+                self.strip = self._strip()
+                taken = time.monotonic() - began
+                self._next_tally = began + max(_BETWEEN_SECONDS, taken / _BETWEEN_SHARE)
 
     def upcoming(self, *, live: bool) -> UpcomingRuns | None:
         """The next runs after a finished one; ``None``: the run is live, or there are none."""
@@ -69,13 +73,6 @@ class CurrentStudy:
         self.place = place(self._path)
         self.strip = self._strip() if self.place is not None else None
         self._next_read = began + max(_SECONDS, (time.monotonic() - began) / _SHARE)
-
-    def _finish(self) -> None:
-        began = time.monotonic()
-        self.tally = tally(self._path.parent) or ""
-        self.strip = self._strip()
-        taken = time.monotonic() - began
-        self._next_tally = began + max(_BETWEEN_SECONDS, taken / _BETWEEN_SHARE)
 
     def _strip(self) -> StudyStrip | None:
         plan = read(self._path.parent)
@@ -137,7 +134,8 @@ def upcoming_runs(path: Path) -> UpcomingRuns | None:
     next_run = following(path)
     while next_run is not None and next_run.path.exists():
         newest = next_run.path
-        if not _finished(newest):
+        meta = known_meta(newest)  # one that cannot be read yet was only just created
+        if meta is None or status(meta, newest).live:
             break
         next_run = following(newest)
     if newest is None and next_run is None:
@@ -147,9 +145,3 @@ def upcoming_runs(path: Path) -> UpcomingRuns | None:
     known = placement.read(path.parent)
     waits = known is not None and known.state in (JobState.QUEUED, JobState.UNKNOWN)
     return UpcomingRuns(None, next_run, known.text if known is not None and waits else "")
-
-
-def _finished(path: Path) -> bool:
-    """Whether a session's run has ended; one that cannot be read yet was only just created."""
-    meta = known_meta(path)
-    return meta is not None and not status(meta, path).live
