@@ -123,7 +123,7 @@ RATES = "their samples/s can be compared, below"
 
 
 def work_differences(
-    one: Sequence[Summary], two: Sequence[Summary], *, across_commands: bool = False
+    one: Sequence[Summary], two: Sequence[Summary], *, across_commands: bool
 ) -> list[str]:
     """A clause for each difference in the work; values unknown on one side do not count.
 
@@ -132,7 +132,11 @@ def work_differences(
     that both commands name.
     """
     if across_commands:
-        unlike = [*both("measurement", one, two, _hook), *_unlike_steps(one, two)]
+        unlike = both("measurement", one, two, _hook)
+        if all(known(side, samples_of_a_step) for side in (one, two)):
+            unlike += [f"{each} ({RATES})" for each in _samples(one, two)]
+        else:
+            unlike += both("batch size", one, two, _either("batch_size"))
         return [f"different {each}" for each in [*unlike, *_changed(one, two)]]
     hook = against("measurement", one, two, _hook)
     names = against("workloads", one, two, lambda session: session.workload.get("name"))
@@ -195,11 +199,9 @@ def samples_of_a_step(session: Summary) -> float | None:
 
 
 def _told_differently(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
-    command = [
-        f"{each} (--across-commands compares them)" for each in both("command", one, two, _command)
-    ]
+    command = both("command", one, two, _command)
     found = [
-        *command,
+        *(f"{each} (--across-commands compares them)" for each in command),
         *_reported(one, two),
         *both("gpuwatch workloads (SHA-256)", one, two, _archive),
         *both("program (SHA-256)", one, two, _program),
@@ -327,13 +329,6 @@ _REPORTED: tuple[tuple[str, Value], ...] = (
     ("GPU", gpu_models),
 )
 """What a comparison rests on, but a run need not report."""
-
-
-def _unlike_steps(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
-    """The samples of a step, or where a side does not report them its batch size."""
-    if all(known(side, samples_of_a_step) for side in (one, two)):
-        return [f"{each} ({RATES})" for each in _samples(one, two)]
-    return both("batch size", one, two, _either("batch_size"))
 
 
 def _samples(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:

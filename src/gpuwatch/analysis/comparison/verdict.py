@@ -363,7 +363,11 @@ def _joint(alone: Sequence[Verdict]) -> Verdict:
         else:
             more = None if None in needed else max(known)
         reasons = first.reasons
-        both = [_noise_left_out(each) for each in alone]
+        # Without their noises the reasons of two values may be one, that names both.
+        both = [
+            [reason.replace(_VARY.format(units.percent(of.noise)), _VARY) for reason in of.reasons]
+            for of in alone
+        ]
         if len(open_) > 1 and both[0] == both[1] and first.reasons != total.reasons:
             noise = f"{units.percent(first.noise)} (throughput by {units.percent(total.noise)})"
             reasons = tuple(each.replace(_VARY, _VARY.format(noise)) for each in both[0])
@@ -393,12 +397,6 @@ def beyond_margin(values: Sequence[Verdict]) -> list[Verdict]:
 
 
 _VARY = "vary by {}"
-
-
-def _noise_left_out(verdict: Verdict) -> list[str]:
-    """The reasons, so that those of two values can be one that names both noises."""
-    noise = _VARY.format(units.percent(verdict.noise))
-    return [each.replace(noise, _VARY) for each in verdict.reasons]
 
 
 def _of_value(
