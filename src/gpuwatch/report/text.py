@@ -31,7 +31,7 @@ _NARROWEST, _WIDEST = 40, 100
 _LONGEST_WORD, _LONGEST_NAME = 24, 24
 _LONGEST_TEXT = 1000
 _FASTER, _SLOWER = "faster <", "> slower"
-_BREAKS = re.compile(r"[\n\t]|[^\n\t]+")
+_BETWEEN_BREAKS = re.compile(r"[^\n\t]+")
 
 Span = tuple[str, str]
 """Text and what it is: ``text``, ``muted``, ``strong`` (also a change), ``good``, ``bad``, or a
@@ -219,7 +219,10 @@ def _table(table: Table, columns: int, first: int | None) -> Iterator[Part]:
     """
     columns = max(_NARROWEST, columns)
     head = [clean(cell) for cell in table.head]
-    rows = [[_BREAKS.sub(_kept, cell) for cell in row] for row in table.rows]
+    rows = [
+        [_BETWEEN_BREAKS.sub(lambda text: clean(text[0]), cell) for cell in row]
+        for row in table.rows
+    ]
     flat = [[cell.replace("\n(", " (") for cell in row] for row in rows]
     for layout in (_whole(head, flat), _whole(head, rows)):
         if layout.names + sum(_GAP + width for width in layout.widths) <= columns:
@@ -237,11 +240,6 @@ def _table(table: Table, columns: int, first: int | None) -> Iterator[Part]:
         heading, body = _page(head, layout, of_page, columns, table.marks)
         yield Part((), ((),))
         yield Part(heading, body, layout.left_out)
-
-
-def _kept(match: re.Match[str]) -> str:
-    """Clean the text of a cell, but keep its newlines and tabs."""
-    return match[0] if match[0] in "\n\t" else clean(match[0])
 
 
 _GAP = 2

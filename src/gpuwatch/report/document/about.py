@@ -139,32 +139,20 @@ def method(result: StudyResult) -> Section:
 
 def _primary(questions: tuple[Question, ...]) -> list[str]:
     metrics = {question.metric for question in questions}
-    sentences = []
-    if "step time" in metrics:
-        sentences.append(
-            "step time: median of the steady part of one run's timed steps, of which none was "
-            "profiled; each run is a process of its own, and one value"
-        )
-        sentences.append(
-            "steady mean: from the first line of the steady part to its end, slow steps "
-            "and what happens between steps included"
-        )
-    if "whole run" in metrics:
-        sentences.append("whole run: seconds from launch to end, start-up included")
     verdicts = [each.verdict for question in questions for each in question.contrasts]
-    if any(each.paired for each in verdicts):
-        sentences.append(
-            "change: mean of the log-ratios of runs in one block, of every ten one trimmed at "
-            "either end, the place in the block taken out"
-        )
-    if any(each.change and not each.paired for each in verdicts):
-        sentences.append(
-            "change: difference of the trimmed mean logarithms of unpaired runs; what drifted "
-            "between them is in it"
-        )
-    if any(each.tests > 1 for each in verdicts):
-        sentences.append("several tests share one level by Holm's procedure")
-    return sentences
+    told = {
+        "step time: median of the steady part of one run's timed steps, of which none was "
+        "profiled; each run is a process of its own, and one value": "step time" in metrics,
+        "steady mean: from the first line of the steady part to its end, slow steps "
+        "and what happens between steps included": "step time" in metrics,
+        "whole run: seconds from launch to end, start-up included": "whole run" in metrics,
+        "change: mean of the log-ratios of runs in one block, of every ten one trimmed at "
+        "either end, the place in the block taken out": any(each.paired for each in verdicts),
+        "change: difference of the trimmed mean logarithms of unpaired runs; what drifted "
+        "between them is in it": any(each.change and not each.paired for each in verdicts),
+        "several tests share one level by Holm's procedure": any(e.tests > 1 for e in verdicts),
+    }
+    return [sentence for sentence, holds in told.items() if holds]
 
 
 def all_runs(result: StudyResult) -> Section:

@@ -59,7 +59,8 @@ def top(result: StudyResult) -> Document:
         costs = [cell.cost for question in result.questions for cell in question.cells]
         if run.workload.get("kind") != "machine":
             figures = _figures(run, next(filter(None, costs), None))
-        title, chart = session_title(run), _phases(run)
+        title = session_title(run)
+        chart = _bars("phases of a step, mean", run.steps.phases.items(), units.milliseconds)
         told = (sentence(lost(run.training)), headline(run))
         answer = tuple(Sentence("", each) for each in told if each)
     missing = [Sentence("", reason, hint) for reason, hint in not_run(result)]
@@ -225,9 +226,9 @@ def _figures(session: Summary, cost: Cost | None) -> tuple[Figure, ...]:
         _known("peak GPU memory", memory, memory.source),
     ]
     if cost is not None and cost.per_million is not None:
-        hour = f"{cost.per_hour:.2f}"
         paid = f"{units.three_figures(cost.per_million)} EUR"
-        figures.append(Figure("a million samples", paid, f"at {hour} EUR an hour, steady mean"))
+        how = f"at {cost.per_hour:.2f} EUR an hour, steady mean"
+        figures.append(Figure("a million samples", paid, how))
     return tuple(figures)
 
 
@@ -242,8 +243,3 @@ def _figure(name: str, value: float | None, unit: str, how: str, why: str) -> Fi
     if value is None:
         return Figure(name, UNAVAILABLE, why)
     return Figure(name, units.quantity(value, unit), how)
-
-
-def _phases(session: Summary) -> Bars | None:
-    """Where the step's time goes."""
-    return _bars("phases of a step, mean", session.steps.phases.items(), units.milliseconds)

@@ -91,11 +91,12 @@ def _differing(
     above: Sequence[ComparisonRow] = (),
 ) -> Section:
     """``places``: the columns that are compared; ``verdicts``: theirs, of repeated runs."""
-    others = [at for at in places if at != baseline]
-    if baseline is None or not others or (verdicts is not None and baseline not in places):
+    if baseline is None or (verdicts is not None and baseline not in places):
         return Section("what differs", ())
-    places = others
-    sizes = [(_size(row, baseline, places), row) for row in rows]
+    if not (places := [at for at in places if at != baseline]):
+        return Section("what differs", ())
+    # Of each the logarithm of the factor to the furthest that differs, 0 if none does.
+    sizes = [(max(_apart(row, at, baseline) for at in places), row) for row in rows]
     sizes.sort(key=lambda each: (_PLACE.get(each[1].name, len(_PLACE)), -each[0]))
     stays = _rates(rows, (verdicts or {}).values())
     if any(each.change is not None for each in (verdicts or {}).values()):
@@ -150,12 +151,6 @@ def rates(question: Question) -> Section:
 def _rates(rows: Sequence[ComparisonRow], verdicts: Iterable[Verdict]) -> list[ComparisonRow]:
     unlike = any(each.endswith(f"({RATES})") for verdict in verdicts for each in verdict.reasons)
     return [row for row in rows if unlike and row.name in _RATES]
-
-
-def _size(row: ComparisonRow, baseline: int, places: Collection[int]) -> float:
-    """The logarithm of the factor between the baseline's value and the furthest that differs, 0 if
-    none does."""
-    return max((_apart(row, at, baseline) for at in places), default=0.0)
 
 
 def _apart(row: ComparisonRow, at: int, baseline: int) -> float:

@@ -146,8 +146,7 @@ def _energy(of: Efficiency) -> str:
     if energy.gpu.value is not None:
         parts = [_per(energy.gpu_per_step, "a step"), _per(energy.gpu_per_sample, "a sample")]
         told = ", ".join(filter(None, parts)) or units.quantity(energy.gpu.value, "J")
-        text = f"{told} {energy.gpu.method.value}"
-        text += f", by {energy.gpu.source}"
+        text = f"{told} {energy.gpu.method.value}, by {energy.gpu.source}"
     else:
         text = f"unavailable: {energy.gpu.reason}"
     cpu = [_per(energy.cpu_per_step, "a step"), _per(energy.cpu_per_sample, "a sample")]

@@ -190,29 +190,22 @@ def ranks(question: Question) -> Section:
 
 
 def rank_items(label: str, of: Ranks, devices: Sequence[DeviceSummary]) -> list[Item]:
-    """Table, heat map and sentences."""
-    heat = [HeatMap(label, of.heat)] if of.heat is not None else []
-    told = [Sentence("", each) for each in sentences(of)]
-    return [rank_table(of, devices), *heat, *told]
-
-
-def rank_table(ranks: Ranks, devices: Sequence[DeviceSummary]) -> Table:
-    """A row for each rank, without columns in which nothing is known."""
+    """A row for each rank, without columns in which nothing is known; heat map and sentences."""
     ids = {device.uuid: device.id for device in devices if device.uuid}
-    shown = ranks.figures[:_MOST_RANKS]
     rows = [
         [str(rank.rank), _device_of(rank, ids)] + [text(rank) for _, text in _COLUMNS]
-        for rank in shown
+        for rank in of.figures[:_MOST_RANKS]
     ]
-    if len(ranks.figures) > _MOST_RANKS:
-        rows.append([f"and {len(ranks.figures) - _MOST_RANKS} more", *[""] * (1 + len(_COLUMNS))])
+    if len(of.figures) > _MOST_RANKS:
+        rows.append([f"and {len(of.figures) - _MOST_RANKS} more", *[""] * (1 + len(_COLUMNS))])
     head = ["rank", "device", *(name for name, _ in _COLUMNS)]
     known = [
         at for at in range(len(head)) if at < 2 or any(row[at] != units.UNKNOWN for row in rows)
     ]
-    return Table(
-        tuple(head[at] for at in known), tuple(tuple(row[at] for at in known) for row in rows)
-    )
+    shown = [tuple(row[at] for at in known) for row in (head, *rows)]
+    heat = [HeatMap(label, of.heat)] if of.heat is not None else []
+    told = [Sentence("", each) for each in sentences(of)]
+    return [Table(shown[0], tuple(shown[1:])), *heat, *told]
 
 
 def _device_of(rank: RankFigures, ids: Mapping[str, str]) -> str:

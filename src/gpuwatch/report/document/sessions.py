@@ -147,8 +147,7 @@ def sessions(
 
 def document(compared: Comparison, title: str, notices: Sequence[str] = ()) -> Document:
     """Sessions without a study."""
-    names = headings(compared.sessions)
-    return Document(title, sections=sessions(compared, names, notices))
+    return Document(title, sections=sessions(compared, headings(compared.sessions), notices))
 
 
 def short(

@@ -110,8 +110,7 @@ def _bases(result: StudyResult) -> dict[int, int]:
 def document(result: StudyResult) -> Document:
     """The report of ``result``: of single runs side by side, else of each question."""
     shown, legend = lettered(result)
-    beside = one_by_one(result)
-    body = _beside(shown, legend) if beside else _sections(shown, result.questions)
+    body = _beside(shown, legend) if one_by_one(result) else _sections(shown, result.questions)
     return replace(_head(result), sections=tuple(each for each in body if each.items))
 
 
@@ -158,8 +157,7 @@ def verdict_first(result: StudyResult, more: str) -> Document:
         of_all, names = compared(shown), _names(shown)
         body.append(sessions.brief(of_all, names))
         if any(question.contrasts for question in shown.questions):  # else nearly all differs
-            above = sessions.main_rows(of_all)
-            body.append(differing.of_sessions(of_all, names, above))
+            body.append(differing.of_sessions(of_all, names, sessions.main_rows(of_all)))
             body += reasons.around(of_all, names)
     else:
         body.append(about.sweeps(shown))
