@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
 
 from gpuwatch.core import ceilings, paths, units
 from gpuwatch.core.errors import ExitCode, NotAvailable, UsageError
@@ -142,17 +141,20 @@ def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
     name = str(device.get("name"))
     known = peaks(attributes, name) if attributes and device.get("kind") == "gpu" else {}
     rows = []
-    for key, entry in mapping(document.get("ceilings")).items():
-        value, spread = number(mapping(entry).get("value")), number(mapping(entry).get("spread"))
-        peak = known.get(key)
+    for key, found in mapping(document.get("ceilings")).items():
+        entry = mapping(found)
+        value, peak = number(entry.get("value")), known.get(key)
+        how, when = str(entry.get("how") or entry.get("reason") or ""), str(entry.get("when") or "")
+        if when and when < str(document.get("when")):  # kept of an earlier measurement
+            how += f", {when}"
         share = value / peak.value if value and peak and peak.value else None
         rows.append(
             [
                 clean(key, 20),
-                units.quantity(value, clean(mapping(entry).get("unit"), 8)),
-                units.percent(spread),
+                units.quantity(value, clean(entry.get("unit"), 8)),
+                units.percent(number(entry.get("spread"))),
                 *([units.percent(share)] if known else []),
-                clean(_how(mapping(entry), document), 240),
+                clean(how, 240),
             ]
         )
     threads = number(document.get("threads"))
@@ -168,9 +170,3 @@ def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
     lines = [clean("  ".join(fact for fact in facts if fact)), table(head, rows, last_left=True)]
     lines += [f"warning: {clean(warning)}" for warning in _warnings(document)] if listed else []
     return "\n".join(lines) + "\n"
-
-
-def _how(entry: Mapping[str, JSON], document: Mapping[str, JSON]) -> str:
-    """How a ceiling was measured, and when, if earlier than its document."""
-    how, when = str(entry.get("how") or entry.get("reason") or ""), str(entry.get("when") or "")
-    return f"{how}, {when}" if when and when < str(document.get("when")) else how

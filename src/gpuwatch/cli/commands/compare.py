@@ -78,12 +78,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     found = [path for text in named for path in session_lookup.sessions(text)]
     sessions = list({path.resolve(): path for path in found}.values())
     if len(sessions) < 2:
-        for path in sessions:
-            SessionReader(path).close()  # raises if the file is not a session
-        alone = f"{' and '.join(dict.fromkeys(arguments.session))} is one session"
-        what = alone if sessions else "there is no session"
+        SessionReader(sessions[0]).close()  # raises if the file is not a session
         raise UsageError(
-            f"{what}; a comparison takes two or more",
+            f"{' and '.join(dict.fromkeys(arguments.session))} is one session; a comparison takes "
+            "two or more",
             f"its figures: {to_paste('show', short_name(sessions[0]))}",
         )
     _refuse_copies(sessions)

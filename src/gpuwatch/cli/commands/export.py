@@ -68,7 +68,13 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         if out is None:
             sys.stdout.writelines(_text(form)(export))
         else:
-            _save(out, form, export)
+            with output_file.opened(out) as file:
+                if form == "parquet":
+                    from gpuwatch.report.export import parquet
+
+                    parquet.write(file, export)
+                else:
+                    file.writelines(line.encode() for line in _text(form)(export))
             say(f"written to {out}")
     return 0
 
@@ -109,13 +115,3 @@ def _text(form: str) -> Callable[[Export], Iterator[str]]:
     from gpuwatch.report.export import table as export
 
     return export.as_csv if form == "csv" else export.as_json_lines
-
-
-def _save(out: Path, form: str, export: Export) -> None:
-    with output_file.opened(out) as file:
-        if form == "parquet":
-            from gpuwatch.report.export import parquet
-
-            parquet.write(file, export)
-        else:
-            file.writelines(line.encode() for line in _text(form)(export))

@@ -14,7 +14,6 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib import request
@@ -27,7 +26,6 @@ from gpuwatch.core.models import JSON
 from gpuwatch.core.units import clock_time
 
 if TYPE_CHECKING:
-    from gpuwatch.analysis.summary.summary import Summary
     from gpuwatch.tui.plain.news import News
 
 _PATIENCE_SECONDS = 30.0
@@ -93,9 +91,13 @@ def _answer(study: Path, end: News) -> dict[str, JSON]:
         for each in told.figures
         if each.value != UNAVAILABLE
     ]
-    runs, title = result.sessions, told.title
-    over = _of_study(runs) if len(runs) > 1 else end.text
-    if len(runs) == 1:
+    runs, title, over = result.sessions, told.title, end.text
+    if len(runs) > 1:
+        known = [(at, run.seconds or 0) for run in runs if (at := run.started_unix) is not None]
+        first_start = min((start for start, _ in known), default=0.0)
+        seconds = max((start + took for start, took in known), default=0.0) - first_start
+        over = f"the study is over after {clock_time(seconds)}, {len(runs)} runs"
+    elif runs:
         title = runs[0].given.name or title
         if runs[0].workload.get("kind") == "machine":
             figures = machine_figures(runs[0])
@@ -103,14 +105,6 @@ def _answer(study: Path, end: News) -> dict[str, JSON]:
     text = "; ".join([over, *(str(each).rstrip(".") for each in verdicts), *first])
     text = ": ".join(dict.fromkeys((socket.gethostname(), title, text)))
     return {"text": text, "verdicts": verdicts, "figures": list(figures)}
-
-
-def _of_study(runs: Sequence[Summary]) -> str:
-    """How long it took and how many runs it has."""
-    began = [run.started_unix for run in runs if run.started_unix is not None]
-    ended = [run.started_unix + (run.seconds or 0) for run in runs if run.started_unix is not None]
-    seconds = max(ended, default=0.0) - min(began, default=0.0)
-    return f"the study is over after {clock_time(seconds)}, {len(runs)} runs"
 
 
 def _tell(to: str, message: dict[str, JSON]) -> bool:

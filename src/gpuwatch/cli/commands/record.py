@@ -177,7 +177,7 @@ class _Terminal(Observer):
     """Tells people at a terminal what a recorder in the foreground does."""
 
     def __init__(
-        self, *, alone: bool, quiet: bool, echo: bool, begun: Callable[[Path], None], hint: str = ""
+        self, *, alone: bool, quiet: bool, echo: bool, begun: Callable[[Path], None], hint: str
     ) -> None:
         """``alone``: it is the only run; ``quiet``: show problems only; ``echo``: also its output;
         ``begun``: called with the study's folder, once; ``hint``: how it ends."""

@@ -32,7 +32,6 @@ from gpuwatch.core import units
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
-from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean, cut, document, shell, to_paste
 from gpuwatch.session.in_part import RunInPart
 from gpuwatch.workloads.options import positive_int
@@ -262,18 +261,13 @@ def _told(study: ListedStudy, runs: Sequence[ListedSession]) -> str:
         return said or next(failures, "") or study.title or ""
     if study.going_on or any(run.status in _OPEN for run in runs):
         return str(placement["text"])
-    if placement["in_part"] and not said:
-        return _in_part(placement["in_part"])
+    if (rows := placement["in_part"]) and not said:
+        if len(rows) == 1:
+            return RunInPart(**rows[0]).text
+        ends = Counter(row["status"] for row in rows)
+        return ", ".join(f"{count} {end}" for end, count in ends.items()) + ", as last reported"
     return said or next(failures, "") or str(placement["text"])
 
 
 _OPEN = GOING_ON | {"unknown"}
 """Statuses of runs that are not over."""
-
-
-def _in_part(rows: list[dict[str, JSON]]) -> str:
-    """What is known of runs whose sessions were not fetched."""
-    if len(rows) == 1:
-        return RunInPart(**rows[0]).text
-    ends = Counter(row["status"] for row in rows)
-    return ", ".join(f"{count} {end}" for end, count in ends.items()) + ", as last reported"

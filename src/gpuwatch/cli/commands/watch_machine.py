@@ -6,7 +6,6 @@ import argparse
 import sys
 import time
 from contextlib import closing
-from pathlib import Path
 
 from gpuwatch.cli.commands import relay
 from gpuwatch.core.errors import NotAvailable
@@ -39,19 +38,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     except OSError as error:
         raise NotAvailable(f"nothing can be recorded: {error.strerror}") from error
     with closing(recorder):
+        while (session := recorder.session()) is None:
+            if (lines := recorder.error_lines()) is not None:
+                why = clean(lines[-1]) if lines else "the recorder ended without a word"
+                raise NotAvailable(why)
+            time.sleep(_POLL_SECONDS)
         pipe = Pipe(sys.stdin.fileno(), sys.stdout.fileno())
-        Relay(_session(recorder).parent, pipe, arguments.marker, EVERY_SECONDS).run()
+        Relay(session.parent, pipe, arguments.marker, EVERY_SECONDS).run()
     return 0
-
-
-def _session(recorder: MachineRecorder) -> Path:
-    """The recording, once it has begun.
-
-    Raises:
-        NotAvailable: it does not begin.
-    """
-    while (session := recorder.session()) is None:
-        if (lines := recorder.error_lines()) is not None:
-            raise NotAvailable(clean(lines[-1]) if lines else "the recorder ended without a word")
-        time.sleep(_POLL_SECONDS)
-    return session
