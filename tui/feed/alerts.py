@@ -214,29 +214,26 @@ def low_memory(
     """
     alerts = []
     for device in devices:
-        kind, total = device.row.kind, device.memory_total
-        if kind == "gpu" and (gpus is None or device.row.id in gpus):
-            free = _free(device, "hw.gpu.memory.usage", total)
-            if free is not None and free < max(_MIN_FREE_SHARE * (total or 0), _MIN_FREE_GPU_BYTES):
-                text = f"{binary(free)} of {binary(total)} memory is free"
-                alerts.append(_on_gpus("memory", (device.row.id,), text))
+        id_, kind = device.row.id, device.row.kind
+        used, total = device.memory_used, device.memory_total
+        if kind == "workload":
+            used, total = device.value("container.memory.usage"), limit
+        if used is None or not total or (kind == "gpu" and gpus is not None and id_ not in gpus):
+            continue
+        free = max(0.0, total - used)
+        if free >= max(_MIN_FREE_SHARE * total, _MIN_FREE_GPU_BYTES * (kind == "gpu")):
+            continue
+        if kind == "gpu":
+            text = f"{binary(free)} of {binary(total)} memory is free"
+            alerts.append(_on_gpus("memory", (id_,), text))
         elif kind == "cpu":
-            free = _free(device, "hw.memory.usage", total)
-            if free is not None and free < _MIN_FREE_SHARE * (total or 0):
-                text = f"host: {binary(free)} of {binary(total)} memory is available"
-                alerts.insert(0, Alert("memory", device.row.id, text))
+            text = f"host: {binary(free)} of {binary(total)} memory is available"
+            alerts.insert(0, Alert("memory", id_, text))
         elif kind == "workload":
-            free = _free(device, "container.memory.usage", limit)
-            if free is not None and limit is not None and free < _MIN_FREE_SHARE * limit:
-                share = percent((limit - free) / limit)
-                text = f"the container uses {share} of its memory limit, {binary(limit)}"
-                alerts.append(Alert("memory", device.row.id, text))
+            share = percent(min(used, total) / total)
+            text = f"the container uses {share} of its memory limit, {binary(total)}"
+            alerts.append(Alert("memory", id_, text))
     return alerts
-
-
-def _free(device: DeviceNow, metric: str, total: float | None) -> float | None:
-    used = device.value(metric)
-    return None if used is None or not total else max(0.0, total - used)
 
 
 # Other processes on the run's GPUs.

@@ -34,7 +34,6 @@ class MachineRecorder:
         Raises:
             OSError: its folder cannot be made, or no process can be started.
         """
-        self.interval = interval
         from tempfile import TemporaryFile
 
         self._folder = _new_folder()

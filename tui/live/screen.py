@@ -274,14 +274,10 @@ class LiveScreen(TimeTravel, Stopping):
 
     def action_select(self, by: int) -> None:
         """Select the next or the previous GPU."""
-        if self.snapshot is None:
-            return
-        choices = self.snapshot.choices
-        if len(choices) < 2:
-            return
-        current = self._view.device or self.snapshot.selected
-        index = choices.index(current) if current in choices else 0
-        self._ask(device=choices[(index + by) % len(choices)])
+        if self.snapshot is not None:
+            choices, current = self.snapshot.choices, self._view.device or self.snapshot.selected
+            index = choices.index(current) if current in choices else 0
+            self._ask(device=choices[(index + by) % len(choices)])
 
     def action_row(self, by: int) -> None:
         """Select the GPU below or above."""
@@ -301,8 +297,7 @@ class LiveScreen(TimeTravel, Stopping):
 
     def action_grid(self) -> None:
         """Show all GPUs, or one."""
-        if self.snapshot is not None and len(self.snapshot.gpus) > 1:
-            self._ask_columns(grid=not self._view.grid, roofline=False)
+        self._ask_columns(grid=not self._view.grid, roofline=False)
 
     def action_open_gpu(self) -> None:
         """Show the selected GPU of the grid alone."""
@@ -369,25 +364,21 @@ class LiveScreen(TimeTravel, Stopping):
         self.app.push_screen(ProcessScreen(lambda: self.snapshot))
 
     def action_numbers(self) -> None:
-        if self.snapshot is not None:
-            self._open_page("every number", number_lines, self.snapshot)
+        self._open_page("every number", number_lines)
 
     def action_ranks(self) -> None:
+        from gpuwatch.tui.live.pages import rank_rows
+
+        self._open_page("ranks", rank_rows)
+
+    def _open_page(self, what: str, rows: Callable[[Snapshot, int], Sequence[Row]]) -> None:
         if self.snapshot is not None:
-            from gpuwatch.tui.live.pages import rank_rows
-
-            self._open_page("ranks", rank_rows, self.snapshot)
-
-    def _open_page(
-        self, what: str, rows: Callable[[Snapshot, int], Sequence[Row]], snapshot: Snapshot
-    ) -> None:
-        self.app.push_screen(SnapshotPage(what, rows, snapshot, lambda: self.snapshot))
+            self.app.push_screen(SnapshotPage(what, rows, self.snapshot, lambda: self.snapshot))
 
     def action_kernels(self) -> None:
-        if self.snapshot is not None:
-            from gpuwatch.tui.live.pages import kernel_rows
+        from gpuwatch.tui.live.pages import kernel_rows
 
-            self._open_page(KERNELS, kernel_rows, self.snapshot)
+        self._open_page(KERNELS, kernel_rows)
 
     def action_compare(self) -> None:
         """Compare the study, if the run has ended or the study has other sessions."""
@@ -414,8 +405,7 @@ class LiveScreen(TimeTravel, Stopping):
 
     def action_over(self) -> None:
         """After the run go to the sessions."""
-        if self.snapshot is not None and not self.snapshot.goes_on:
-            self.gpuwatch.go_home(self.path)
+        self.gpuwatch.go_home(self.path)
 
     def action_back(self) -> None:
         if self._view.grid:

@@ -78,7 +78,7 @@ class TimeTravel(CanvasScreen):
         self.to_now()
 
     def action_start(self) -> None:
-        if self.snapshot is not None and not self.snapshot.imported:
+        if self.snapshot is not None:
             self._say("")
             self._move(0)
 
@@ -224,9 +224,7 @@ class Stopping(CanvasScreen):
         """Stop the run after a confirmation."""
         if self.gpuwatch.look.read_only:
             self._say(READ_ONLY)
-        elif self.snapshot is None or not self.snapshot.goes_on:
-            self._say("the run is over already")
-        else:
+        elif self.snapshot is not None:
             place = self.snapshot.place
             target = self.path.parent if place is not None and place.to_come else self.path
             question = stop_question(place)

@@ -45,8 +45,7 @@ from gpuwatch.tui.messages import farewell
 
 def status_line(snapshot: Snapshot) -> str:
     """One snapshot: time, state, progress, the gauges, the devices of the run."""
-    state = snapshot.status.state.value
-    parts = [f"{clock_time(snapshot.seconds)} {state}"]
+    parts = [f"{clock_time(snapshot.seconds)} {snapshot.status.state.value}"]
     if snapshot.phase:
         parts.append(clean(snapshot.phase))
     if snapshot.silent_seconds is not None:

@@ -46,8 +46,7 @@ def wrap(text: str, width: int, lines: int) -> list[str]:
     if current:
         rows.append(current)
     if len(rows) > lines:
-        rest = " ".join(rows[lines - 1 :])
-        rows = [*rows[: lines - 1], fit(rest, width)] if lines else []
+        rows = [*rows[: lines - 1], fit(" ".join(rows[lines - 1 :]), width)] if lines else []
     return rows
 
 
