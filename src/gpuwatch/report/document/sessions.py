@@ -109,16 +109,13 @@ def sessions(
 
     ``columns``: their names. ``notices`` come before the notes.
     """
-    several = len(compared.sessions) > 1
-    how = [_how(session) for session in compared.sessions]
-    ends = _ends(compared, columns)
-    if several:
-        lines = [end for end in ends if end]
-    else:
-        lines = ["; ".join(filter(None, each)) for each in zip(ends, how, strict=True)]
     if not compared.sessions:
         told = [Sentence("", each) for each in (*notices, *compared.notes)]
         return (Section("", told, folded=False),)
+    several = len(compared.sessions) > 1
+    how = [_how(session) for session in compared.sessions]
+    ends = list(filter(None, _ends(compared, columns)))
+    lines = ends if several else ["; ".join([*ends, *how])]
     sections = [Section("", [Sentence("", line) for line in (*lines, *_given(compared))])]
     table = quantity_table(compared.rows, columns, compared.baseline)
     sections.append(Section("", (table,), closed=not several))
