@@ -475,10 +475,10 @@ class Collector:
         """Session time of the newest record in nanoseconds."""
         if isinstance(self.reader, PastReader):
             return max(1, self.reader.t_ns)
-        ended = self.meta.get("result")
+        ended = number(mapping(self.meta.get("result")).get("t"))
         last = max(self._ticks.newest, self._steps.newest, 1)
-        if not state.live and isinstance(ended, dict) and isinstance(ended.get("t"), int):
-            return int(max(self._ticks.newest, 1, min(ended["t"], last + 3600 * NS)))
+        if not state.live and ended is not None:
+            return int(max(self._ticks.newest, 1, min(ended, last + 3600 * NS)))
         return last
 
     def _reading(self, channel: ChannelRow, over: Period | None, *, live: bool) -> Reading:
@@ -508,11 +508,8 @@ class Collector:
 
     def _silent(self, state: Status) -> float | None:
         """Seconds without a new record in a live session; ``None``: not unusually long."""
-        clock = self.meta.get("clock")
-        if not state.live or isinstance(self.reader, PastReader) or not isinstance(clock, dict):
-            return None
-        start = clock.get("unix_ns")
-        if not isinstance(start, int):
+        start = number(mapping(self.meta.get("clock")).get("unix_ns"))
+        if not state.live or isinstance(self.reader, PastReader) or start is None:
             return None
         silent = (self._now_ns() - start - max(self._ticks.newest, self._steps.newest)) / NS
         return silent if silent > max(_MAX_SILENCE_SECONDS, 4 * self._interval) else None

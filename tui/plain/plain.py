@@ -171,12 +171,10 @@ def _device(device: DeviceNow) -> str:
     if used is not None:
         of = "" if total is None else f" of {' '.join(binary_parts(total))}"
         parts.append(f"{device.peak}memory {' '.join(binary_parts(used))}{of}")
-    watts = device.value(f"hw.{kind}.power")
-    if watts is not None:
+    if (watts := device.value(f"hw.{kind}.power")) is not None:
         limit = device.attribute("power.limit")
         parts.append(number(watts, "W") if limit is None else f"{watts:.0f} of {limit:.0f} W")
-    degrees = device.value(f"hw.{kind}.temperature")
-    if degrees is not None:
+    if (degrees := device.value(f"hw.{kind}.temperature")) is not None:
         parts.append(number(degrees, "°C"))
     host = "host" if utilization is None else "host CPU"
     name = {"gpu": f"GPU {device.number}", "workload": "program"}.get(kind, host)

@@ -64,9 +64,8 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
     end = []
     # Of a machine nothing runs that is watched; of another moment its age says all.
     if not now.status.live or not (snapshot.machine_only or snapshot.replay):
-        clock = f"  {clock_time(now.seconds)} "
-        end = [(f"{mark} {_by_signal(now.status) or now.status.state.value}", role)]
-        end.append((clock, "strong"))
+        word = _by_signal(now.status) or now.status.state.value
+        end = [(f"{mark} {word}", role), (f"  {clock_time(now.seconds)} ", "strong")]
     if snapshot.place is not None:
         used_columns = sum(len(text) for text, _ in [*right, *end])
         used = cell_len(name) + where.used + 10
@@ -136,11 +135,10 @@ def warning_rows(snapshot: Snapshot, width: int) -> list[Line]:
     """The most serious warning in one row, and the number of others."""
     if not snapshot.warnings:
         return []
-    more = len(snapshot.warnings) - 1
-    rest = f"; {more} more, press i" if more else " press i"
+    first, *others = snapshot.warnings
+    rest = f"; {len(others)} more, press i" if others else " press i"
     row = Line(width).add(" ! ", "warn")
-    first = snapshot.warnings[0]
-    if not more and cell_len(first) <= row.left:
+    if not others and cell_len(first) <= row.left:
         return [row.add(first)]
     return [row.add(fit(first, row.left - len(rest) - 1)).add(rest, "muted")]
 

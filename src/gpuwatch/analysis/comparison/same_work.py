@@ -239,10 +239,8 @@ def _setting(key: str, *, given: bool) -> Value:
 
 
 def _command(session: Summary) -> str | None:
-    if session.workload.get("kind") != "command":
-        return None
     arguments = session.workload.get("arguments")
-    if not isinstance(arguments, list):
+    if session.workload.get("kind") != "command" or not isinstance(arguments, list):
         return None
     files = dict(_recorded(session))  # a checkout in another folder is the same program
     words = (PurePath(each).name if each in files else each for each in map(str, arguments))
