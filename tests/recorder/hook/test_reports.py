@@ -144,7 +144,11 @@ def test_phases_of_several_ranks_are_means_over_their_sampled_steps(run: Run) ->
     run.steps("b", 4, *[0.4] * 4, phases={"forward": 9.0}, sampled=1)
     with run.end(9) as reader:
         (row,) = reader.steps()
-        assert (row.count, dict(row.phases), row.sampled) == (4, {"forward": pytest.approx(4.9 * 0.4 / 0.45)}, 1.5)
+        assert (row.count, dict(row.phases), row.sampled) == (
+            4,
+            {"forward": pytest.approx(4.9 * 0.4 / 0.45)},
+            1.5,
+        )
 
 
 def test_what_is_waited_for_before_the_first_step_is_told_at_once(run: Run) -> None:
