@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpuwatch.analysis.results import Question, StudyResult
 from gpuwatch.core.models import Environment, Problem, Workload
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.plan import WARM_UP, Part, Plan, PlannedRun
@@ -135,3 +136,8 @@ def blocks_of(count: int, *environments: Environment, **options: Any) -> Part:
     """A part of one case in ``count`` blocks after a warm-up."""
     given = {"workloads": (RESNET,), "warmup_blocks": 1, **options}
     return Part(name="", environments=environments, blocks=count, **given)
+
+
+def only(result: StudyResult) -> Question:
+    (question,) = result.questions
+    return question

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ H100 = {
 GPU = ("gpu0", "gpu", "NVIDIA H100 80GB HBM3", "GPU-1", H100)
 OTHER_GPU = ("gpu1", "gpu", "NVIDIA H100 80GB HBM3", "GPU-2", H100)
 CPU = ("cpu", "cpu", "AMD EPYC", None, {})
+WORKLOAD = ("workload", "workload", "resnet50", None, {})
 
 COUNT = {"flop_per_step": 2e12, "bytes_per_step": 4e10, "samples": BATCH, "method": "by shapes"}
 
@@ -53,6 +54,15 @@ def calibration(
             for name, value in values.items()
         },
     }
+
+
+def step_line(
+    step: int, seconds: object = 0.5, end: float | None = None, **more: Any
+) -> dict[str, Any]:
+    """The line of a step that ends at ``end``, else as steps of half a second from second 5 on."""
+    at = WARM + step * 0.5 if end is None else end
+    told = {"step": step, "samples": BATCH, "monotonic_ns": round(at * SECOND), **more}
+    return {"event": "step", **told, **({} if seconds is None else {"seconds": seconds})}
 
 
 def record(
@@ -105,14 +115,7 @@ def record(
         [dict(each) for each in steps]
         if steps is not None
         else [
-            {
-                "event": "step",
-                "step": step,
-                "samples": BATCH,
-                "seconds": step_seconds,
-                "monotonic_ns": round((WARM + step * step_seconds) * SECOND),
-                "phases": dict(phases or {}),
-            }
+            step_line(step, step_seconds, WARM + step * step_seconds, phases=dict(phases or {}))
             for step in range(1, STEPS + 1)
         ]
     )
@@ -158,6 +161,9 @@ def _channel(device: str, name: str, *, known: bool) -> Channel:
     if known:
         return Channel(device, name, Method.MEASURED, "test")
     return Channel(device, name, Method.UNAVAILABLE, "test", "not supported")
+
+
+Make = Callable[..., Summary]
 
 
 def summary(path: Path, **options: Any) -> Summary:

@@ -31,16 +31,7 @@ Options = Mapping[str, Any]
 
 def step_lines(samples: int, partial: int | None = None) -> list[dict[str, Any]]:
     """Of twenty steps, the last of ``partial`` samples."""
-    lines: list[dict[str, Any]] = [
-        {
-            "event": "step",
-            "step": step,
-            "samples": samples,
-            "seconds": 0.5,
-            "monotonic_ns": round((5 + step * 0.5) * sessions.SECOND),
-        }
-        for step in range(1, 21)
-    ]
+    lines = [sessions.step_line(step, samples=samples) for step in range(1, 21)]
     if partial is not None:
         lines[-1] |= {"samples": partial, "partial": True}
     return lines
@@ -76,8 +67,9 @@ def reasons(
 
 def test_recordings_of_the_machine_have_nothing_to_compare(tmp_path: Path) -> None:
     machine = {"extra": {"workload": {"name": "machine", "kind": "machine"}}}
-    (told,) = reasons(tmp_path, machine, machine)
-    assert told == "recordings of the machine alone have no steps to compare"
+    assert reasons(tmp_path, machine, machine) == (
+        "recordings of the machine alone have no steps to compare",
+    )
 
 
 def test_the_same_on_the_same_is_comparable(tmp_path: Path) -> None:
@@ -316,10 +308,7 @@ def test_other_devices_are_a_note_where_they_are_asked_for(tmp_path: Path) -> No
 
 def on_gpu(device: Any, node: str, pod: str) -> Options:
     """A run in a pod, which was given this GPU."""
-    return {
-        "devices": (device, sessions.CPU),
-        "host": {"host.name": pod, "job.node": node},
-    }
+    return {"devices": (device, sessions.CPU), "host": {"host.name": pod, "job.node": node}}
 
 
 def test_runs_that_changed_gpu_between_blocks_are_found(tmp_path: Path) -> None:
@@ -365,8 +354,7 @@ def test_two_gpus_of_one_node_or_two_parts_of_one_gpu_are_no_pair(
         told, hint = reasons(tmp_path / pod, [one], [two])
         assert named in told and hint.startswith(mend)
     assert reasons(tmp_path / "same", [first, second], [first, second]) == ()
-    better = on_gpu(V100, "n1", "pod-3")
-    (said,) = reasons(tmp_path / "models", [first], [better])
+    (said,) = reasons(tmp_path / "models", [first], [on_gpu(V100, "n1", "pod-3")])
     assert said.startswith("different accelerators")
 
 
@@ -380,13 +368,11 @@ def test_a_foreign_process_on_one_side_is_a_reason(tmp_path: Path) -> None:
     assert remarks(*alike) == ["other processes were on the GPU in runs of bare and docker"]
 
 
-def by_pods(how: str) -> Options:
-    return {"host": {"job.gpu.shared": how}}
-
-
 def test_pods_that_share_the_gpu_of_one_side_are_a_reason(tmp_path: Path) -> None:
-    sliced = by_pods("time-slicing, up to 4 pods on a GPU")
-    assert reasons(tmp_path, by_pods("no"), sliced) == (
+    own, sliced = (
+        {"host": {"job.gpu.shared": how}} for how in ("no", "time-slicing, up to 4 pods on a GPU")
+    )
+    assert reasons(tmp_path, own, sliced) == (
         "different sharing of the GPU by pods: no against time-slicing, up to 4 pods on a GPU",
     )
     assert reasons(tmp_path / "untold", {}, sliced) == ()  # of the one side nobody said
@@ -396,7 +382,7 @@ def test_pods_that_share_the_gpu_of_one_side_are_a_reason(tmp_path: Path) -> Non
         "pods share the GPUs of bare and docker (time-slicing, up to 4 pods on a GPU): their time "
         "is other pods' too"
     ]
-    assert remarks(*pair(tmp_path / "own", by_pods("no"), by_pods("no"))) == []
+    assert remarks(*pair(tmp_path / "own", own, own)) == []
 
 
 def test_parts_of_a_gpu_are_told(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from gpuwatch.analysis.explain.explain import explain
 from gpuwatch.analysis.hardware.kernels import OTHER, family
 from gpuwatch.analysis.hardware.profile import KERNELS
 from gpuwatch.analysis.results import Cell, Evidence, Explanation
-from gpuwatch.analysis.statistics.intervals import interval
+from gpuwatch.analysis.statistics.intervals import Interval, interval
 from gpuwatch.analysis.summary.summary import Summary, Timing, summarise
 from gpuwatch.cli import main
 from gpuwatch.core.metrics import Method
@@ -26,6 +26,7 @@ from tests.profiles.printed import Counted, dram, nvprof_metrics_text
 
 from .. import sessions
 from ..cells import cell, profile
+from ..sessions import Make
 
 MARGIN = 0.01
 BLOCKS = 7
@@ -36,14 +37,9 @@ NOISE = [0.0, 0.001, -0.001, 0.002, -0.002, 0.001, -0.001]
 
 PROFILES = Path(__file__).parents[2] / "data" / "profiles"
 
-Make = Callable[..., Summary]
 
-
-@pytest.fixture
-def make(tmp_path: Path) -> Make:
-    """A session of its own for each call."""
-    made = iter(range(1000))
-    return lambda **options: sessions.summary(tmp_path / f"{next(made)}.gpuwatch", **options)
+def compared(bare: Sequence[Summary], docker: Sequence[Summary]) -> Explanation:
+    return explain(cell("bare", bare), cell("docker", docker), MARGIN)
 
 
 def of(explanation: Explanation, rung: str) -> list[Evidence]:
@@ -52,6 +48,11 @@ def of(explanation: Explanation, rung: str) -> list[Evidence]:
 
 def text(explanation: Explanation, rung: str) -> str:
     return "; ".join(each.text for each in of(explanation, rung))
+
+
+def points(evidence: Evidence) -> Interval:
+    assert evidence.points is not None
+    return evidence.points
 
 
 def gpu(make: Make, step: float, kernels: float, copies: float, **more: Any) -> Summary:
@@ -75,14 +76,26 @@ def gpu_cells(make: Make, blocks: int = BLOCKS) -> tuple[Cell, Cell]:
 
 
 def test_the_hosts_wait_takes_what_kernels_and_copies_leave(make: Make) -> None:
-    found = explain(*gpu_cells(make), MARGIN)
-    host, copies, kernels = found.evidence[:3]
+    host, copies, kernels = explain(*gpu_cells(make), MARGIN).evidence[:3]
     assert [each.rung for each in (host, copies, kernels)] == ["host", "copies", "kernel time"]
     assert host.part == "host wait"
-    assert host.points is not None and copies.points is not None and kernels.points is not None
-    assert host.points.estimate == pytest.approx(0.04, abs=1e-5)
-    assert copies.points.estimate == pytest.approx(0.01, abs=1e-5)
-    assert kernels.points.estimate == pytest.approx(0.0, abs=1e-9)
+    estimates = [points(each).estimate for each in (host, copies, kernels)]
+    assert estimates == pytest.approx([0.04, 0.01, 0.0], abs=1e-5)
+    assert points(kernels).estimate == pytest.approx(0.0, abs=1e-9)
+    # Deviation of NOISE: sqrt(12e-6 / 6); t of 6 degrees of freedom at 97.5 %: 2.4469.
+    half = 2.4469 * (12e-6 / 6) ** 0.5 / 7**0.5
+    assert (points(host).low, points(host).high) == pytest.approx(
+        (0.04 - half, 0.04 + half), abs=5e-5
+    )
+    assert host.text == (
+        "host wait (step time minus kernels and copies) 101 ms a step in bare, 121 ms in docker: "
+        "accounts for +4.0 of +5.0 points (+3.9 to +4.1)"
+    )
+    assert kernels.text.startswith(
+        "GPU kernel time (under the profiler) unchanged: 302 ms a step in bare"
+    )
+    assert kernels.method is Method.MEASURED
+    assert "profile" in kernels.source
 
 
 def test_the_parts_of_a_step_add_up_to_the_verdicts_change(make: Make) -> None:
@@ -94,8 +107,8 @@ def test_the_parts_of_a_step_add_up_to_the_verdicts_change(make: Make) -> None:
     ]
     change = interval(ratios)
     assert change is not None
-    points = [each.points for each in explain(bare, docker, MARGIN).evidence if each.points]
-    assert sum(each.estimate for each in points) == pytest.approx(change.estimate)
+    parts = [each.points for each in explain(bare, docker, MARGIN).evidence if each.points]
+    assert sum(each.estimate for each in parts) == pytest.approx(change.estimate)
 
 
 def test_what_the_place_in_the_block_does_is_in_the_points_no_more_than_in_the_verdict(
@@ -108,46 +121,22 @@ def test_what_the_place_in_the_block_does_is_in_the_points_no_more_than_in_the_v
     places |= {run.path: int(each > 0) for run, each in zip(docker, later, strict=True)}
     found = explain(cell("bare", bare), cell("docker", docker), MARGIN, places=places)
     assert "accounts for +4.0 of +4.0 points" in text(found, "host")
-    found = explain(cell("bare", bare), cell("docker", docker), MARGIN)
+    found = compared(bare, docker)
     assert "accounts for +5.8 of +5.8 points" in text(found, "host")
 
 
 def test_one_disturbed_block_of_ten_moves_neither_verdict_nor_parts(make: Make) -> None:
-    bare = [gpu(make, 0.50, 0.30, 0.10) for _ in range(10)]
     steps = [*[0.525] * 9, 1.0]
     docker = [gpu(make, step, 0.30, 0.105) for step in steps]
-    (host,) = of(explain(cell("bare", bare), cell("docker", docker), MARGIN), "host")
-    assert host.points is not None and host.points.estimate == pytest.approx(0.04, abs=1e-5)
+    (host,) = of(compared([gpu(make, 0.50, 0.30, 0.10)] * 10, docker), "host")
+    assert points(host).estimate == pytest.approx(0.04, abs=1e-5)
     assert "accounts for +4.0 of +5.0 points (+4.0 to +4.0)" in host.text
-
-
-def test_points_have_their_interval_over_the_blocks(make: Make) -> None:
-    (host,) = of(explain(*gpu_cells(make), MARGIN), "host")
-    assert host.points is not None
-    # Deviation of NOISE: sqrt(12e-6 / 6); t of 6 degrees of freedom at 97.5 %: 2.4469.
-    half = 2.4469 * (12e-6 / 6) ** 0.5 / 7**0.5
-    assert host.points.low == pytest.approx(0.04 - half, abs=5e-5)
-    assert host.points.high == pytest.approx(0.04 + half, abs=5e-5)
-    assert host.text == (
-        "host wait (step time minus kernels and copies) 101 ms a step in bare, 121 ms in docker: "
-        "accounts for +4.0 of +5.0 points (+3.9 to +4.1)"
-    )
-
-
-def test_kernel_time_that_is_the_same_is_called_unchanged(make: Make) -> None:
-    (kernels,) = of(explain(*gpu_cells(make), MARGIN), "kernel time")
-    assert kernels.text.startswith(
-        "GPU kernel time (under the profiler) unchanged: 302 ms a step in bare"
-    )
-    assert kernels.method is Method.MEASURED
-    assert "profile" in kernels.source
 
 
 def test_swapping_the_baseline_turns_the_signs(make: Make) -> None:
     bare, docker = gpu_cells(make)
     (host,) = of(explain(docker, bare, MARGIN), "host")
-    assert host.points is not None
-    assert -0.04 < host.points.estimate < -0.037  # 0.02 s of 0.525 s
+    assert -0.04 < points(host).estimate < -0.037  # 0.02 s of 0.525 s
 
 
 def test_three_blocks_are_described_without_an_interval(make: Make) -> None:
@@ -182,14 +171,11 @@ def test_a_run_without_a_steady_step_leaves_its_block_out(make: Make) -> None:
     runs = list(docker.runs)
     runs[3] = replace(runs[3], value=None, reason="no steady state")
     (host,) = of(explain(bare, replace(docker, runs=tuple(runs)), MARGIN), "host")
-    assert host.points is not None
-    assert host.points.estimate == pytest.approx(0.04 - 0.002 / 6, abs=1e-5)
+    assert points(host).estimate == pytest.approx(0.04 - 0.002 / 6, abs=1e-5)
 
 
 def test_copies_beside_kernels_are_no_wait_of_the_host(make: Make) -> None:
-    bare = cell("bare", [gpu(make, 0.5, 0.45, 0.1) for _ in range(5)])
-    docker = cell("docker", [gpu(make, 0.5, 0.45, 0.2) for _ in range(5)])
-    found = explain(bare, docker, MARGIN)
+    found = compared([gpu(make, 0.5, 0.45, 0.1)] * 5, [gpu(make, 0.5, 0.45, 0.2)] * 5)
     (rest,) = of(found, "host")
     assert rest.text.startswith(
         "what is left of the step without kernels and copies, which overlap"
@@ -200,10 +186,9 @@ def test_copies_beside_kernels_are_no_wait_of_the_host(make: Make) -> None:
 
 def test_the_phase_that_took_most_is_named_beside_the_hosts_wait(make: Make) -> None:
     phases = {"data": 0.1, "copy": 0.1, "forward": 0.1, "backward": 0.15, "optimizer": 0.05}
-    bare = cell("bare", [gpu(make, 0.50, 0.3, 0.1, phases=phases) for _ in range(5)])
-    slow = {**phases, "data": 0.12}
-    docker = cell("docker", [gpu(make, 0.52, 0.3, 0.1, phases=slow) for _ in range(5)])
-    found = explain(bare, docker, MARGIN)
+    bare = gpu(make, 0.50, 0.3, 0.1, phases=phases)
+    docker = gpu(make, 0.52, 0.3, 0.1, phases={**phases, "data": 0.12})
+    found = compared([bare] * 5, [docker] * 5)
     (host,) = of(found, "host")
     assert host.text.endswith("of the steps' phases data took most, +4.0 points (+4.0 to +4.0)")
     assert "the steps' phase copy 100 ms a step in bare, 100 ms in docker" in text(found, "copies")
@@ -225,13 +210,10 @@ def cpu(
 
 
 def test_on_a_cpu_the_phases_share_the_change(make: Make) -> None:
-    bare = cell("bare", [cpu(make, 0.50) for _ in range(BLOCKS)])
-    docker = cell("docker", [cpu(make, 0.525, data=0.025, forward=0.18) for _ in range(BLOCKS)])
-    found = explain(bare, docker, MARGIN)
-    forward, data, same = found.evidence
-    assert forward.points is not None and data.points is not None
-    assert forward.points.estimate == pytest.approx(0.04)
-    assert data.points.estimate == pytest.approx(0.01)
+    docker = cpu(make, 0.525, data=0.025, forward=0.18)
+    forward, data, same = compared([cpu(make, 0.50)] * BLOCKS, [docker] * BLOCKS).evidence
+    assert points(forward).estimate == pytest.approx(0.04)
+    assert points(data).estimate == pytest.approx(0.01)
     assert forward.text.startswith(
         "phase forward 160 ms a step in bare, 180 ms in docker: accounts for +4.0 of +5.0 points"
     )
@@ -240,9 +222,8 @@ def test_on_a_cpu_the_phases_share_the_change(make: Make) -> None:
 
 
 def test_a_part_that_goes_against_the_change_does_not_account_for_it(make: Make) -> None:
-    bare = cell("bare", [cpu(make, 0.50) for _ in range(BLOCKS)])
-    docker = cell("docker", [cpu(make, 0.475, data=0.025, forward=0.13) for _ in range(BLOCKS)])
-    forward, data, _ = explain(bare, docker, MARGIN).evidence
+    docker = cpu(make, 0.475, data=0.025, forward=0.13)
+    forward, data, _ = compared([cpu(make, 0.50)] * BLOCKS, [docker] * BLOCKS).evidence
     assert "accounts for -6.0 of -5.0 points" in forward.text
     assert data.text.endswith("+1.0 points (+1.0 to +1.0), against the change")
 
@@ -250,9 +231,9 @@ def test_a_part_that_goes_against_the_change_does_not_account_for_it(make: Make)
 def test_wild_runs_are_neither_changed_nor_unchanged(make: Make) -> None:
     """Twice as slow in one block and twice as fast in the next: nothing can be told."""
     steps = [(0.5, 1.0), (1.0, 0.5), (0.5, 1.0), (1.0, 0.5), (0.6, 0.6)]
-    bare = cell("bare", [cpu(make, first, forward=first * 0.8) for first, _ in steps])
-    docker = cell("docker", [cpu(make, second, forward=second * 0.8) for _, second in steps])
-    found = text(explain(bare, docker, MARGIN), "phases")
+    bare = [cpu(make, first, forward=first * 0.8) for first, _ in steps]
+    docker = [cpu(make, second, forward=second * 0.8) for _, second in steps]
+    found = text(compared(bare, docker), "phases")
     assert "phase forward can't be told apart: within " in found
     assert "accounts for" not in found
 
@@ -262,10 +243,10 @@ def test_of_a_change_that_is_not_known_nothing_is_left_over_and_no_part_has_a_sh
 ) -> None:
     steps = [(0.5, 1.0), (1.0, 0.5), (0.5, 1.0), (1.0, 0.5), (0.6, 0.65)]
     bare, docker = (
-        cell(name, [cpu(make, of[at], forward=of[at] - 10 * more, data=more) for of in steps])
-        for at, (name, more) in enumerate((("bare", 0.02), ("docker", 0.024)))
+        [cpu(make, of[at], forward=of[at] - 10 * more, data=more) for of in steps]
+        for at, more in enumerate((0.02, 0.024))
     )
-    found = text(explain(bare, docker, MARGIN), "phases")
+    found = text(compared(bare, docker), "phases")
     assert "phase data 20.0 ms a step in bare, 24.0 ms in docker: +0.6 points (" in found
     assert not any(word in found for word in ("accounts for", "against the change", "in none of"))
 
@@ -273,27 +254,24 @@ def test_of_a_change_that_is_not_known_nothing_is_left_over_and_no_part_has_a_sh
 def test_where_no_phase_can_be_told_apart_none_is_named(make: Make) -> None:
     steps = [(0.5, 1.0), (1.0, 0.5), (0.5, 1.0), (1.0, 0.5), (0.6, 0.6)]
     bare, docker = (
-        cell(name, [cpu(make, of[at], **dict.fromkeys(CPU_PHASES, of[at] / 5)) for of in steps])
-        for at, name in enumerate(("bare", "docker"))
+        [cpu(make, of[at], **dict.fromkeys(CPU_PHASES, of[at] / 5)) for of in steps]
+        for at in (0, 1)
     )
-    assert not of(explain(bare, docker, MARGIN), "phases")
+    assert not of(compared(bare, docker), "phases")
 
 
 def test_swapping_wild_runs_turns_their_points(make: Make) -> None:
-    base = [0.5, 1.0, 0.5, 1.0, 0.5]
-    bare = cell("bare", [gpu(make, step, 0.3, 0.1) for step in base])
-    docker = cell("docker", [gpu(make, step, 0.3, 0.1) for step in [1.0, 0.5, 1.0, 0.5, 0.5]])
+    bare = [gpu(make, step, 0.3, 0.1) for step in [0.5, 1.0, 0.5, 1.0, 0.5]]
+    docker = [gpu(make, step, 0.3, 0.1) for step in [1.0, 0.5, 1.0, 0.5, 0.5]]
     for first, second in ((bare, docker), (docker, bare)):
-        (host,) = of(explain(first, second, MARGIN), "host")
-        assert host.points is not None
-        assert host.points.estimate == pytest.approx(0.0, abs=1e-9)
+        (host,) = of(compared(first, second), "host")
+        assert points(host).estimate == pytest.approx(0.0, abs=1e-9)
         assert "host wait (step time minus kernels and copies) can't be told apart" in host.text
 
 
 def test_what_is_in_no_phase_is_told(make: Make) -> None:
-    bare = cell("bare", [cpu(make, 0.50) for _ in range(BLOCKS)])
-    docker = cell("docker", [cpu(make, 0.525, forward=0.17) for _ in range(BLOCKS)])
-    left = [each for each in of(explain(bare, docker, MARGIN), "phases") if "in none" in each.text]
+    found = compared([cpu(make, 0.50)] * BLOCKS, [cpu(make, 0.525, forward=0.17)] * BLOCKS)
+    left = [each for each in of(found, "phases") if "in none" in each.text]
     assert [each.points.estimate for each in left if each.points] == [pytest.approx(0.03)]
 
 
@@ -302,20 +280,17 @@ def test_phases_of_more_than_the_typical_step_share_the_change_of_the_mean(make:
 
     def slow(count: int, step: float) -> Summary:
         lines = [(step + 0.4, 0.56)] * count + [(step, 0.16)] * (20 - count)
-        steps: list[dict[str, Any]] = [
+        steps = [
             {
-                "event": "step",
-                "step": at,
-                "samples": 64,
-                "seconds": seconds,
-                "phases": {**CPU_PHASES, "forward": forward},
+                **sessions.step_line(at, seconds, phases={**CPU_PHASES, "forward": forward}),
+                "monotonic_ns": None,
             }
             for at, (seconds, forward) in enumerate(lines, 1)
         ]
         return cpu(make, 0.5, steps=steps)
 
-    bare = cell("bare", [slow(0, 0.50) for _ in range(BLOCKS)])
-    docker = cell("docker", [slow(5, 0.52) for _ in range(BLOCKS)])
+    bare = cell("bare", [slow(0, 0.50)] * BLOCKS)
+    docker = cell("docker", [slow(5, 0.52)] * BLOCKS)
     (told, *_) = of(explain(bare, docker, MARGIN), "phases")
     assert told.points is None
     assert told.text == (
@@ -330,25 +305,20 @@ def test_phases_of_more_than_the_typical_step_share_the_change_of_the_mean(make:
 
 
 def test_phases_of_more_than_the_step_account_for_nothing(make: Make) -> None:
-    bare = cell("bare", [cpu(make, 0.525, forward=0.9) for _ in range(BLOCKS)])
-    docker = cell("docker", [cpu(make, 0.50) for _ in range(BLOCKS)])
-    (told,) = of(explain(bare, docker, MARGIN), "phases")
+    found = compared([cpu(make, 0.525, forward=0.9)] * BLOCKS, [cpu(make, 0.50)] * BLOCKS)
+    (told,) = of(found, "phases")
     assert told.points is None
     assert told.text == "no phase accounts for the -4.8 points: together -141.0"
 
 
 def test_a_program_that_reports_neither_phases_nor_a_profile_has_no_parts(make: Make) -> None:
-    bare = cell("bare", [make() for _ in range(5)])
-    assert explain(bare, bare, MARGIN).evidence == ()
+    assert compared([make()] * 5, [make()] * 5).evidence == ()
 
 
 def test_impossible_figures_of_a_hostile_file_are_left_out(make: Make) -> None:
-    odd = [cpu(make, 0.5, forward=1e300) for _ in range(BLOCKS)]
-    bare = cell("bare", [cpu(make, 0.5) for _ in range(BLOCKS)])
-    late = [
-        replace(each, timing=Timing(1e308, 1e308, 1.0, 1.0, None, None, None, None)) for each in odd
-    ]
-    assert explain(bare, cell("docker", late), MARGIN).evidence == ()
+    odd = cpu(make, 0.5, forward=1e300)
+    late = replace(odd, timing=Timing(1e308, 1e308, 1.0, 1.0, None, None, None, None))
+    assert compared([cpu(make, 0.5)] * BLOCKS, [late] * BLOCKS).evidence == ()
 
 
 # Kernels
@@ -389,9 +359,9 @@ def puzzle(
 def riddle(make: Make) -> Explanation:
     """The library chose Winograd bare and implicit GEMM in the container: fewer operations for more
     memory traffic, in the same time. 25.7 and 9.4 million transactions of 32 bytes."""
-    bare = [puzzle(make, WINOGRAD, "9.1.0", counters(3.49e9, 500e6, 322.4e6)) for _ in range(5)]
-    docker = [puzzle(make, IMPLICIT, "8.9.7", counters(10.99e9, 200e6, 100.8e6)) for _ in range(5)]
-    return explain(cell("bare", bare), cell("docker", docker), MARGIN)
+    bare = puzzle(make, WINOGRAD, "9.1.0", counters(3.49e9, 500e6, 322.4e6))
+    docker = puzzle(make, IMPLICIT, "8.9.7", counters(10.99e9, 200e6, 100.8e6))
+    return compared([bare] * 5, [docker] * 5)
 
 
 def test_winograd_against_implicit_gemm_is_told_by_itself(riddle: Explanation) -> None:
@@ -540,35 +510,28 @@ def test_a_family_is_a_difference_only_if_every_run_launched_it_otherwise(make: 
         tables = {KERNELS: {"columns": columns, "rows": [[1e9, launches, "sgemm_nn"]]}}
         return make(extra={"profile": {"tool": "torch.profiler", "steps": 4, "tables": tables}})
 
-    docker = cell("docker", [run(40)] * 3)
-    found = explain(cell("bare", [run(48)] * 3), docker, MARGIN)
+    docker = [run(40)] * 3
+    found = compared([run(48)] * 3, docker)
     assert text(found, "kernels") == "GEMM 12 launches a step in bare, 10 in docker"
     assert [(row.family, row.launches, row.per_step) for row in found.families] == [
         ("GEMM", (12, 10), True)
     ]
-    found = explain(cell("bare", [run(48), run(48), run(40)]), docker, MARGIN)
+    found = compared([run(48), run(48), run(40)], docker)
     assert text(found, "kernels") == "" and found.families == ()
-
-
-def test_the_same_time_by_other_kernels_is_no_change_of_kernel_time(riddle: Explanation) -> None:
-    (kernels,) = of(riddle, "kernel time")
-    assert "unchanged: 400 ms a step in bare, 400 ms in docker" in kernels.text
 
 
 def test_rungs_come_in_order_with_start_up_last(riddle: Explanation) -> None:
     rungs = [each.rung for each in riddle.evidence]
     assert rungs == ["kernel time", "copies", "host", "versions", "kernels", "kernels"]
+    assert "unchanged: 400 ms a step in bare, 400 ms in docker" in riddle.evidence[0].text
     assert {row.name for row in riddle.kernels} == {*WINOGRAD, *IMPLICIT} - {"sgemm_32x32_nn"}
 
 
 def test_a_kernel_that_only_some_runs_chose_is_no_difference(make: Make) -> None:
-    bare = [gpu(make, 0.5, 0.3, 0.1) for _ in range(5)]
-    bare[4] = make(step_seconds=0.51, extra={"profile": profile({"sgemm": 0.2, "other": 0.1}, 0.1)})
-    docker = [
-        make(step_seconds=0.5, extra={"profile": profile({"sgemm": 0.2, "other": 0.1}, 0.1)})
-        for _ in range(5)
-    ]
-    found = explain(cell("bare", bare), cell("docker", docker), MARGIN)
+    bare = [gpu(make, 0.5, 0.3, 0.1)] * 4
+    bare += [make(step_seconds=0.51, extra={"profile": profile({"sgemm": 0.2, "other": 0.1}, 0.1)})]
+    docker = make(step_seconds=0.5, extra={"profile": profile({"sgemm": 0.2, "other": 0.1}, 0.1)})
+    found = compared(bare, [docker] * 5)
     assert found.kernels == ()
     assert of(found, "kernels") == []
 
@@ -577,10 +540,9 @@ def test_on_a_cpu_operators_are_told(make: Make) -> None:
     def run(operators: dict[str, float]) -> Summary:
         return make(extra={"profile": profile(operators=operators)})
 
-    bare = cell("bare", [run({"aten::addmm": 0.3, "aten::mkldnn_convolution": 0.1})])
-    docker = cell("docker", [run({"aten::addmm": 0.3, "aten::_slow_conv2d_forward": 0.1})])
-    told = text(explain(bare, docker, MARGIN), "kernels")
-    assert told == (
+    bare = run({"aten::addmm": 0.3, "aten::mkldnn_convolution": 0.1})
+    docker = run({"aten::addmm": 0.3, "aten::_slow_conv2d_forward": 0.1})
+    assert text(compared([bare], [docker]), "kernels") == (
         "1 operator ran in docker and not in bare, 25 % of its operator time: convolution 25 %, "
         "aten::_slow_conv2d_forward; 1 operator ran in bare and not in docker, 25 % of its "
         "operator time: oneDNN 25 %, aten::mkldnn_convolution"
@@ -638,15 +600,9 @@ def with_facts(session: Summary, **scopes: Mapping[str, Any]) -> Summary:
     return replace(session, facts=scopes, environment={**session.environment, **environment})
 
 
-def set_up(
-    make: Make, bare: Mapping[str, Any], docker: Mapping[str, Any], blocks: int = 2
-) -> Explanation:
+def set_up(make: Make, bare: Mapping[str, Any], docker: Mapping[str, Any]) -> Explanation:
     """Explained by facts alone: by scope."""
-    return explain(
-        cell("bare", [with_facts(make(), **bare) for _ in range(blocks)]),
-        cell("docker", [with_facts(make(), **docker) for _ in range(blocks)]),
-        MARGIN,
-    )
+    return compared([with_facts(make(), **bare)] * 2, [with_facts(make(), **docker)] * 2)
 
 
 def test_versions_that_pick_kernels_come_first_and_the_rest_is_counted(make: Make) -> None:
@@ -668,22 +624,18 @@ def test_versions_that_pick_kernels_come_first_and_the_rest_is_counted(make: Mak
 
 def test_settings_and_limits_are_told_with_their_units(make: Make) -> None:
     bare = {
-        "process": {
-            "process.cgroup.cpu.limit": "unlimited",
-            "process.cpu.affinity": "0-15",
-            "process.shm.size": 8 * 2**30,
-            "process.seccomp": "off",
-        }
+        "process.cgroup.cpu.limit": "unlimited",
+        "process.cpu.affinity": "0-15",
+        "process.shm.size": 8 * 2**30,
+        "process.seccomp": "off",
     }
     docker = {
-        "process": {
-            "process.cgroup.cpu.limit": 2.0,
-            "process.cpu.affinity": "0-3,8",
-            "process.shm.size": 64 * 2**20,
-            "process.seccomp": "filter",
-        }
+        "process.cgroup.cpu.limit": 2.0,
+        "process.cpu.affinity": "0-3,8",
+        "process.shm.size": 64 * 2**20,
+        "process.seccomp": "filter",
     }
-    found = set_up(make, bare, docker)
+    found = set_up(make, {"process": bare}, {"process": docker})
     assert text(found, "settings") == (
         "CPU quota unlimited in bare, 2.0 cores in docker; usable CPUs 16 (0-15) in bare, "
         "5 (0-3,8) in docker"
@@ -733,18 +685,11 @@ def test_a_setting_that_alone_differs_is_named_first(
     make: Make, process: dict[str, str], workload: dict[str, tuple[str, str]], expected: str
 ) -> None:
     def side(at: int, seconds: float, facts: Mapping[str, Any]) -> list[Summary]:
+        made = make(step_seconds=seconds, phases={"forward": seconds * 0.9})
         versions = {key: values[at] for key, values in workload.items()}
-        return [
-            with_facts(
-                make(step_seconds=seconds, phases={"forward": seconds * 0.9}),
-                process={**KNOWN, **facts},
-                workload=versions,
-            )
-            for _ in range(2)
-        ]
+        return [with_facts(made, process={**KNOWN, **facts}, workload=versions)] * 2
 
-    cells = cell("bare", side(0, 0.5, {})), cell("docker", side(1, 0.7, process))
-    first, second, *_ = explain(*cells, MARGIN).evidence
+    first, second, *_ = compared(side(0, 0.5, {}), side(1, 0.7, process)).evidence
     assert (first.rung, first.text) == ("settings", expected)
     assert second.text.startswith("phase forward")
 
@@ -758,13 +703,10 @@ def test_a_variable_that_a_recorder_did_not_keep_is_not_called_unset(make: Make)
 
 
 def test_phases_of_any_name_share_the_change_also_those_of_one_side(make: Make) -> None:
-    bare = [make(step_seconds=0.5, phases={"collate": 0.2, "train": 0.3}) for _ in range(2)]
-    docker = [
-        make(step_seconds=0.6, phases={"collate": 0.2, "train": 0.3, "checkpoint": 0.1})
-        for _ in range(2)
-    ]
-    found = explain(cell("bare", bare), cell("docker", docker), MARGIN)
-    first, second = found.evidence
+    phases = {"collate": 0.2, "train": 0.3}
+    bare = make(step_seconds=0.5, phases=phases)
+    docker = make(step_seconds=0.6, phases={**phases, "checkpoint": 0.1})
+    first, second = compared([bare] * 2, [docker] * 2).evidence
     assert first.text.startswith("phase checkpoint")
     assert "a step in bare, 100 ms in docker: accounts for +20.0 of +20.0" in first.text
     assert second.text.startswith("phases collate, train unchanged")
@@ -788,12 +730,8 @@ def test_a_phase_that_one_side_could_not_see_is_not_the_cause(
     make: Make, told: Mapping[str, Any]
 ) -> None:
     """Its time is in ``other`` there: what both tell is compared."""
-    bare = [
-        make(step_seconds=0.5, phases={"data": 0.1, "backward": 0.3, "other": 0.1})
-        for _ in range(2)
-    ]
-    docker = [make(step_seconds=0.6, **told) for _ in range(2)]
-    first, second = explain(cell("bare", bare), cell("docker", docker), MARGIN).evidence
+    bare = make(step_seconds=0.5, phases={"data": 0.1, "backward": 0.3, "other": 0.1})
+    first, second = compared([bare] * 2, [make(step_seconds=0.6, **told)] * 2).evidence
     assert first.text.startswith("phase other 200 ms a step in bare, 300 ms in docker")
     assert second.text.startswith("phase backward unchanged")
 
@@ -808,7 +746,7 @@ def test_what_is_not_known_on_one_side_is_not_told_as_a_difference(make: Make) -
 def test_what_varies_within_a_cell_is_no_difference(make: Make) -> None:
     bare = [with_facts(make(), workload={"threads": each}) for each in ("4", "8")]
     docker = [with_facts(make(), workload={"threads": each}) for each in ("4", "4")]
-    found = explain(cell("bare", bare), cell("docker", docker), MARGIN)
+    found = compared(bare, docker)
     assert found.differences == ()
     assert of(found, "limits") == []
 
@@ -834,7 +772,7 @@ def test_clocks_power_and_throttling_are_told_with_both_values(make: Make) -> No
             ("gpu0", "hw.gpu.power"): power,
             ("gpu0", "hw.gpu.throttle.power"): [held, 0.0],
         }
-        return cell(label, [make(gauges=gauges) for _ in range(3)])
+        return cell(label, [make(gauges=gauges)] * 3)
 
     found = explain(cells("bare", 1.98e9, 500, 0.0), cells("docker", 1.75e9, 505, 1.0), MARGIN)
     assert text(found, "clocks") == "SM clock 1.98 GHz in bare, 1.75 GHz in docker"
@@ -866,7 +804,7 @@ def loaded(make: Make, busy: float, own: float = 2.0) -> Summary:
 
 
 def load_told(bare: Summary, docker: Summary) -> str:
-    return text(explain(cell("bare", [bare]), cell("docker", [docker]), MARGIN), "load")
+    return text(compared([bare], [docker]), "load")
 
 
 def test_other_programs_are_what_the_workload_did_not_use(make: Make) -> None:
@@ -876,6 +814,15 @@ def test_other_programs_are_what_the_workload_did_not_use(make: Make) -> None:
     )
 
 
+def test_load_that_is_known_of_a_part_or_alike_is_no_change(make: Make) -> None:
+    """Of others who kept both sides busy alike a note of the study tells."""
+    some = compared([loaded(make, 0.9), make()], [loaded(make, 0.65)])
+    assert text(some, "load") == "", "of some runs alone"
+    assert load_told(make(), loaded(make, 0.65)) == "", "of one side"
+    assert load_told(loaded(make, 1.0, own=0.1), loaded(make, 1.0, own=0.1)) == "", "alike"
+    assert load_told(loaded(make, 0.30), loaded(make, 0.31)) == "", "a machine of one's own"
+
+
 def test_the_own_part_is_of_the_time_that_samples_cover(make: Make) -> None:
     run = loaded(make, 0.65)
     own = run.metrics["process.cpu.time"]
@@ -883,26 +830,6 @@ def test_the_own_part_is_of_the_time_that_samples_cover(make: Make) -> None:
     half = replace(own, max=own.max / 2, coverage=0.5)
     seen = replace(run, metrics={**run.metrics, "process.cpu.time": half})
     assert load_told(loaded(make, 0.25), seen).endswith("40 % in docker")
-
-
-def test_load_that_is_known_of_some_runs_alone_is_that_of_no_side(make: Make) -> None:
-    found = explain(
-        cell("bare", [loaded(make, 0.9), make()]), cell("docker", [loaded(make, 0.65)]), MARGIN
-    )
-    assert text(found, "load") == ""
-
-
-def test_others_who_kept_both_sides_busy_alike_are_no_change(make: Make) -> None:
-    """A note of the study tells it."""
-    assert load_told(loaded(make, 1.0, own=0.1), loaded(make, 1.0, own=0.1)) == ""
-
-
-def test_load_of_others_that_is_known_of_one_side_is_no_change(make: Make) -> None:
-    assert load_told(make(), loaded(make, 0.65)) == ""
-
-
-def test_a_machine_of_ones_own_has_no_load_to_tell(make: Make) -> None:
-    assert load_told(loaded(make, 0.30), loaded(make, 0.31)) == ""
 
 
 def test_of_a_run_too_short_to_sample_the_account_at_its_end_tells_its_own_part(make: Make) -> None:
@@ -920,9 +847,7 @@ def test_of_a_run_too_short_to_sample_the_account_at_its_end_tells_its_own_part(
 
 
 def test_load_is_no_part_of_the_clocks(make: Make) -> None:
-    found = explain(
-        cell("bare", [loaded(make, 1.0, own=0.1)]), cell("docker", [loaded(make, 0.55)]), MARGIN
-    )
+    found = compared([loaded(make, 1.0, own=0.1)], [loaded(make, 0.55)])
     assert text(found, "clocks") == ""
     assert text(found, "load") == (
         "other programs used 99 % of the CPU's time in bare, 30 % in docker"
@@ -938,9 +863,7 @@ def started(make: Make, launch: float | None, step: float = 0.5) -> Summary:
 
 
 def test_start_up_is_told_apart_with_the_steps_that_amortise_it(make: Make) -> None:
-    bare = cell("bare", [started(make, 0.1) for _ in range(5)])
-    docker = cell("docker", [started(make, 0.85) for _ in range(5)])
-    found = explain(bare, docker, MARGIN)
+    found = compared([started(make, 0.1)] * 5, [started(make, 0.85)] * 5)
     assert found.start_up is not None
     assert found.start_up.seconds == pytest.approx(4.35)
     assert found.start_up.extra_seconds == pytest.approx(0.75)
@@ -958,9 +881,8 @@ def faster(make: Make, launch: float, step: float) -> Explanation:
     """Steps of half a second in bare, of ``step`` seconds in docker, which starts ``launch`` s
     later."""
     jitter = (1.0, 1.001, 1 / 1.001, 1.002, 1 / 1.002)
-    bare = cell("bare", [started(make, 0.1, 0.5 * each) for each in jitter])
-    docker = cell("docker", [started(make, 0.1 + launch, step) for _ in jitter])
-    return explain(bare, docker, MARGIN)
+    bare = [started(make, 0.1, 0.5 * each) for each in jitter]
+    return compared(bare, [started(make, 0.1 + launch, step)] * len(jitter))
 
 
 def test_a_longer_start_of_faster_steps_is_told_with_its_break_even(make: Make) -> None:
@@ -991,9 +913,7 @@ def test_a_shorter_start_of_faster_steps_has_nothing_to_make_up_for(make: Make) 
 
 
 def test_a_shorter_start_has_nothing_to_amortise(make: Make) -> None:
-    bare = cell("bare", [started(make, 0.85) for _ in range(5)])
-    docker = cell("docker", [started(make, 0.1) for _ in range(5)])
-    found = explain(bare, docker, MARGIN)
+    found = compared([started(make, 0.85)] * 5, [started(make, 0.1)] * 5)
     assert found.start_up is not None
     assert found.start_up.extra_seconds == pytest.approx(-0.75)
     assert found.start_up.steps_to_amortise is None
@@ -1001,9 +921,9 @@ def test_a_shorter_start_has_nothing_to_amortise(make: Make) -> None:
 
 
 def test_a_start_that_differs_by_chance_has_nothing_to_amortise(make: Make) -> None:
-    bare = cell("bare", [started(make, 0.1 + jitter) for jitter in (0.0, 0.2, 0.1, 0.3, 0.1)])
-    docker = cell("docker", [started(make, 0.1 + jitter) for jitter in (0.3, 0.0, 0.2, 0.1, 0.2)])
-    found = explain(bare, docker, MARGIN)
+    bare = [started(make, 0.1 + jitter) for jitter in (0.0, 0.2, 0.1, 0.3, 0.1)]
+    docker = [started(make, 0.1 + jitter) for jitter in (0.3, 0.0, 0.2, 0.1, 0.2)]
+    found = compared(bare, docker)
     assert found.start_up is not None
     assert found.start_up.steps_to_amortise is None
     assert not of(found, "start-up")
@@ -1011,8 +931,7 @@ def test_a_start_that_differs_by_chance_has_nothing_to_amortise(make: Make) -> N
 
 @pytest.mark.parametrize("unknown", [0, 1])
 def test_a_start_of_which_a_stage_is_unknown_is_not_guessed(make: Make, unknown: int) -> None:
-    launches: Sequence[float | None] = [None if at == unknown else 0.1 for at in (0, 1)]
-    bare, docker = (cell("x", [started(make, launch)]) for launch in launches)
-    found = explain(bare, docker, MARGIN)
+    bare, docker = ([started(make, None if at == unknown else 0.1)] for at in (0, 1))
+    found = compared(bare, docker)
     assert of(found, "start-up") == []
     assert found.start_up is None or found.start_up.extra_seconds is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from gpuwatch.analysis.hardware.crosscheck import clocks_of
 from gpuwatch.analysis.summary.load import partly_sampled
 from gpuwatch.report.document.efficiency import efficiency_rows
 from gpuwatch.session.rows import DeviceRow
-from tests.analysis.sessions import COUNT, CPU, GPU, H100, calibration, summary
+from tests.analysis.sessions import COUNT, CPU, GPU, H100, WORKLOAD, Make, calibration
 
 FLOAT32 = 132 * 256 * 1.98e9
 """FLOP/s of the H100: multiprocessors x FLOP per clock x maximum clock."""
@@ -26,13 +25,6 @@ V100 = {
     "clock.memory.max": 8.77e8,
     "memory.bus.width": 4096,
 }
-WORKLOAD: tuple[str, str, str, None, dict[str, Any]] = (
-    "workload",
-    "workload",
-    "resnet50",
-    None,
-    {},
-)
 GIB = 2**30
 
 
@@ -41,10 +33,8 @@ def at(rate: float) -> dict[str, Any]:
     return {**COUNT, "flop_per_step": rate / 2}
 
 
-def test_a_rate_over_the_arithmetic_peak_is_a_warning_and_shows_no_bound(tmp_path: Path) -> None:
-    found = summary(
-        tmp_path / "a.gpuwatch", run={"dtype": "float32"}, count=at(1.5 * FLOAT32)
-    ).efficiency
+def test_a_rate_over_the_arithmetic_peak_is_a_warning_and_shows_no_bound(make: Make) -> None:
+    found = make(run={"dtype": "float32"}, count=at(1.5 * FLOAT32)).efficiency
     (warning,) = found.warnings
     assert "150 % of the float32 peak at maximum clock" in warning and "TF32" in warning
     for mfu in (found.mfu, found.mfu_at_maximum_clock):
@@ -56,17 +46,14 @@ def test_a_rate_over_the_arithmetic_peak_is_a_warning_and_shows_no_bound(tmp_pat
 
 @pytest.mark.parametrize(("times", "warns"), [(1.01, False), (1.03, True)])
 def test_two_per_cent_over_the_peak_are_left_for_the_step_times(
-    tmp_path: Path, times: float, warns: bool
+    make: Make, times: float, warns: bool
 ) -> None:
-    found = summary(
-        tmp_path / "a.gpuwatch", run={"dtype": "float32"}, count=at(times * FLOAT32)
-    ).efficiency
+    found = make(run={"dtype": "float32"}, count=at(times * FLOAT32)).efficiency
     assert bool(found.warnings) is warns
 
 
-def test_a_measured_ceiling_does_not_hide_that_a_rate_is_impossible(tmp_path: Path) -> None:
-    found = summary(
-        tmp_path / "a.gpuwatch",
+def test_a_measured_ceiling_does_not_hide_that_a_rate_is_impossible(make: Make) -> None:
+    found = make(
         run={"dtype": "float32"},
         count=at(1.5 * FLOAT32),
         extra={"ceilings": calibration(bandwidth=3e12, float32=5e13)},
@@ -74,9 +61,9 @@ def test_a_measured_ceiling_does_not_hide_that_a_rate_is_impossible(tmp_path: Pa
     assert "which no run can pass" in found.roofline.verdict.text
 
 
-def test_a_type_without_cores_is_held_against_the_type_it_is_computed_in(tmp_path: Path) -> None:
+def test_a_type_without_cores_is_held_against_the_type_it_is_computed_in(make: Make) -> None:
     card = ("gpu0", "gpu", "Tesla V100-SXM2-16GB", "GPU-1", V100)
-    found = summary(tmp_path / "a.gpuwatch", devices=(card, CPU), count=at(5e13)).efficiency
+    found = make(devices=(card, CPU), count=at(5e13)).efficiency
     (warning,) = found.warnings
     assert "319 % of the float32 peak" in warning and "no cores for bfloat16" in warning
     assert "has no cores for bfloat16" in (found.mfu.reason or "")
@@ -86,7 +73,7 @@ def test_a_type_without_cores_is_held_against_the_type_it_is_computed_in(tmp_pat
     ("tensor", "fp64", "counted"), [(0.8, 0.02, 0.77), (0.0, 0.9, 0.4), (0.85, 0.0, 0.3)]
 )
 def test_products_in_float64_on_tensor_cores_agree_with_their_activity(
-    tmp_path: Path, tensor: float, fp64: float, counted: float
+    make: Make, tensor: float, fp64: float, counted: float
 ) -> None:
     gauges = {
         ("gpu0", "hw.gpu.tensor.activity"): tensor,
@@ -94,21 +81,16 @@ def test_products_in_float64_on_tensor_cores_agree_with_their_activity(
         ("gpu0", "hw.gpu.fp32.activity"): 0.01,
         ("gpu0", "hw.gpu.clock.sm"): 1.98e9,
     }
-    found = summary(
-        tmp_path / "a.gpuwatch",
-        gauges=gauges,
-        run={"dtype": "float64"},
-        count=at(counted * FLOAT64),
-    ).efficiency
+    found = make(gauges=gauges, run={"dtype": "float64"}, count=at(counted * FLOAT64)).efficiency
     assert found.warnings == ()
 
 
 HELD = {("gpu0", "hw.gpu.throttle.power"): 1.0, ("gpu0", "hw.gpu.clock.sm"): 0.99e9}
 
 
-def test_clocks_that_were_held_down_are_told_with_share_of_time_and_mean(tmp_path: Path) -> None:
+def test_clocks_that_were_held_down_are_told_with_share_of_time_and_mean(make: Make) -> None:
     peak = 132 * 4096 * 1.98e9
-    found = summary(tmp_path / "a.gpuwatch", gauges=HELD, count=at(0.4 * peak)).efficiency
+    found = make(gauges=HELD, count=at(0.4 * peak)).efficiency
     (warning,) = found.warnings
     assert "gpu0 were held down by power 100 % of the time" in warning
     assert "on average 990 MHz of at most 1.98 GHz" in warning
@@ -122,7 +104,7 @@ def test_clocks_that_were_held_down_are_told_with_share_of_time_and_mean(tmp_pat
 
 @pytest.mark.parametrize(("heat", "bound"), [(0.9, "power"), (1.1, "neither")])
 def test_power_that_holds_the_clocks_down_most_is_the_bound_of_a_run_below_both(
-    tmp_path: Path, heat: float, bound: str
+    make: Make, heat: float, bound: str
 ) -> None:
     gauges = {
         **HELD,
@@ -131,7 +113,7 @@ def test_power_that_holds_the_clocks_down_most_is_the_bound_of_a_run_below_both(
         ("gpu0", "hw.gpu.utilization"): 1.0,
         ("gpu0", "hw.gpu.memory.bandwidth"): 1e11,
     }
-    found = summary(tmp_path / "a.gpuwatch", gauges=gauges, count=at(1e13)).efficiency
+    found = make(gauges=gauges, count=at(1e13)).efficiency
     verdict = found.roofline.verdict
     assert verdict.bound == bound
     told = "power-limited: 350 W, clocks held down all the time; neither"
@@ -146,38 +128,33 @@ def test_a_run_of_several_gpus_is_limited_by_power_where_all_of_them_are() -> No
     assert one is not None and (one.held, one.by_power) == (0.9, 0.0)
 
 
-def test_one_glimpse_of_clocks_that_are_held_down_is_no_warning(tmp_path: Path) -> None:
+def test_one_glimpse_of_clocks_that_are_held_down_is_no_warning(make: Make) -> None:
     power = [0.0] * 25 + [1.0] + [0.0] * 100
     gauges = {**HELD, ("gpu0", "hw.gpu.throttle.power"): power}
     # One of the 24 samples of twelve seconds.
-    found = summary(tmp_path / "a.gpuwatch", gauges=gauges, step_seconds=0.6)
+    found = make(gauges=gauges, step_seconds=0.6)
     assert found.efficiency.warnings == ()
 
 
-def test_another_process_on_the_gpu_is_named(tmp_path: Path) -> None:
+def test_another_process_on_the_gpu_is_named(make: Make) -> None:
     processes = [
         ("gpu0", 4242, "python", False, 50 * GIB),
         ("gpu0", 77, "python", True, GIB),
         ("gpu1", 5, "other", False, GIB),
     ]
-    found = summary(tmp_path / "a.gpuwatch", processes=processes).efficiency
+    found = make(processes=processes).efficiency
     (warning,) = found.warnings
     assert "python (PID 4242, 50.0 GiB) on gpu0" in warning
     assert "77" not in warning and "gpu1" not in warning
 
 
-def absent(**gauges: float) -> dict[str, Any]:
-    return {
-        "devices": (GPU, CPU, WORKLOAD),
-        "gauges": {
-            ("workload", "process.gpu.memory.usage"): gauges.get("held", 0),
-            ("gpu0", "hw.gpu.utilization"): gauges.get("busy", 0.96),
-        },
-    }
+def absent(held: float = 0, busy: float = 0.96) -> dict[str, Any]:
+    memory, utilization = ("workload", "process.gpu.memory.usage"), ("gpu0", "hw.gpu.utilization")
+    return {"devices": (GPU, CPU, WORKLOAD), "gauges": {memory: held, utilization: busy}}
 
 
-def test_a_workload_that_is_on_none_of_the_busy_gpus_is_told(tmp_path: Path) -> None:
-    (warning,) = summary(tmp_path / "a.gpuwatch", **absent()).efficiency.warnings
+def test_a_workload_that_is_on_none_of_the_busy_gpus_is_told(make: Make) -> None:
+    (warning,) = make(**absent()).efficiency.warnings
     assert "none of its processes on gpu0, busy 96 % of the time" in warning
 
 
@@ -191,51 +168,38 @@ def test_a_workload_that_is_on_none_of_the_busy_gpus_is_told(tmp_path: Path) -> 
     ],
 )
 def test_a_workload_that_may_be_on_the_gpu_is_not_said_to_be_elsewhere(
-    tmp_path: Path, options: dict[str, Any]
+    make: Make, options: dict[str, Any]
 ) -> None:
-    assert summary(tmp_path / "a.gpuwatch", **options).efficiency.warnings == ()
+    assert make(**options).efficiency.warnings == ()
 
 
 BANDWIDTH = ("gpu0", "hw.gpu.memory.bandwidth")
 
 
-def test_what_was_sampled_in_part_is_told_as_the_least_it_can_be(tmp_path: Path) -> None:
-    values = [1e12] * 21 + [None] * 8 + [1e12] * 100
-    found = summary(tmp_path / "a.gpuwatch", gauges={BANDWIDTH: values})
+def test_what_was_sampled_in_part_is_told_as_the_least_it_can_be(make: Make) -> None:
+    count = {**COUNT, "bytes_per_step": 1.2e12}
+    found = make(gauges={BANDWIDTH: [1e12] * 21 + [None] * 8 + [1e12] * 100}, count=count)
     assert found.metrics[BANDWIDTH[1]].coverage == pytest.approx(0.65)
     assert any("only 65 % of the timed steps" in note for note in partly_sampled([found]))
     told = dict(efficiency_rows(found))["memory bandwidth"]
     assert told.startswith("at least 650 GB/s bound (samples cover only 65 % of the window)")
     assert "at least 19 % of the data-sheet peak" in told
-
-
-def test_the_verdict_says_why_there_are_no_measured_bytes(tmp_path: Path) -> None:
-    values = [1e12] * 21 + [None] * 8 + [1e12] * 100
-    count = {**COUNT, "bytes_per_step": 1.2e12}
-    found = summary(tmp_path / "a.gpuwatch", gauges={BANDWIDTH: values}, count=count)
+    # The verdict says why there are no measured bytes.
     hint = found.efficiency.roofline.verdict.hint or ""
     assert "samples cover only 65 % of the window" in hint and "Hopper" not in hint
 
 
-def test_mfu_of_different_data_types_has_no_ratio_and_a_note(tmp_path: Path) -> None:
-    compared = compare(
-        [
-            summary(tmp_path / "a.gpuwatch"),
-            summary(tmp_path / "b.gpuwatch", run={"dtype": "float32"}),
-        ]
-    )
+def test_mfu_of_different_data_types_has_no_ratio_and_a_note(make: Make) -> None:
+    compared = compare([make(), make(run={"dtype": "float32"})])
     (row,) = [row for row in compared.rows if row.name == "MFU"]
     assert None not in row.values and row.ratios == (1, None)
     notes = ceiling_notes(compared.rows)
     assert any("no ratio of MFU" in note and "float32" in note for note in notes)
 
 
-def test_hostile_rows_of_processes_and_clocks_stop_nothing(tmp_path: Path) -> None:
+def test_hostile_rows_of_processes_and_clocks_stop_nothing(make: Make) -> None:
     strange = ("gpu0", "gpu", "Card", "GPU-1", {**H100, "clock.sm.max": 0})
-    found = summary(
-        tmp_path / "a.gpuwatch",
-        devices=(strange, CPU),
-        gauges=HELD,
-        processes=[("gpu0", -1, "\x1b[31m", False, None)],
+    found = make(
+        devices=(strange, CPU), gauges=HELD, processes=[("gpu0", -1, "\x1b[31m", False, None)]
     ).efficiency
     assert any("held down" in warning for warning in found.warnings)

@@ -17,7 +17,7 @@ from gpuwatch.analysis.summary.summary import DeviceSummary, Summary
 from gpuwatch.core.metrics import Kind, Method
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow
-from tests.analysis.sessions import CPU, GPU, OTHER_GPU, SECOND, WARM, summary
+from tests.analysis.sessions import CPU, GPU, OTHER_GPU, SECOND, WARM, Make, step_line, summary
 
 ENERGY, POWER = ("gpu0", "hw.gpu.energy"), ("gpu0", "hw.gpu.power")
 UPDATE = 0.1
@@ -111,14 +111,14 @@ def test_without_timed_steps_it_is_that_of_the_window_and_none_of_a_step() -> No
     assert found.gpu_per_step.reason == found.gpu_per_sample.reason == "no timed step was sampled"
 
 
-def test_power_that_varies_makes_the_ends_less_certain(tmp_path: Path) -> None:
+def test_power_that_varies_makes_the_ends_less_certain(make: Make) -> None:
     """A window of ten seconds from 5 on; readings at 5 to 15, then at 5.5 to 14.5."""
     grown = np.cumsum([0.0, *(900.0 if n % 8 < 4 else 100.0 for n in range(63))]).tolist()
     whole = [value if n % 2 == 0 else None for n, value in enumerate(grown)]
-    found = summary(tmp_path / "a.gpuwatch", gauges={ENERGY: whole}).efficiency.energy.gpu
+    found = make(gauges={ENERGY: whole}).efficiency.energy.gpu
     assert "±2.0 %" in found.source, "nothing lies outside"
     part = [value if n % 2 else None for n, value in enumerate(grown)]
-    found = summary(tmp_path / "b.gpuwatch", gauges={ENERGY: part}).efficiency.energy.gpu
+    found = make(gauges={ENERGY: part}).efficiency.energy.gpu
     assert found.value == pytest.approx(grown[30] - grown[10], rel=within(found.source))
     assert within(found.source) > 0.05
 
@@ -128,20 +128,18 @@ def of_gpu(found: Summary, name: str) -> DeviceSummary:
 
 
 @pytest.mark.parametrize("held", [True, False])
-def test_energy_is_one_figure_everywhere(tmp_path: Path, held: bool) -> None:
+def test_energy_is_one_figure_everywhere(make: Make, held: bool) -> None:
     gauges = {ENERGY: stair(600, held), POWER: 590.0}
-    found = summary(tmp_path / "a.gpuwatch", step_seconds=2.0, gauges=gauges)
+    found = make(step_seconds=2.0, gauges=gauges)
     total = found.efficiency.energy.gpu
     assert total.value == pytest.approx(24000) and "energy counter" in total.source
     for statistic in (found.metrics[ENERGY[1]], of_gpu(found, "gpu0").metrics[ENERGY[1]]):
         assert (statistic.max, statistic.source) == (total.value, total.source)
 
 
-def test_energy_per_step_and_sample_come_from_the_counter(tmp_path: Path) -> None:
-    found = summary(
-        tmp_path / "a.gpuwatch",
-        counters={ENERGY: 600.0},
-        gauges={POWER: 1.0, ("cpu", "hw.cpu.power"): 100.0},
+def test_energy_per_step_and_sample_come_from_the_counter(make: Make) -> None:
+    found = make(
+        counters={ENERGY: 600.0}, gauges={POWER: 1.0, ("cpu", "hw.cpu.power"): 100.0}
     ).efficiency.energy
     assert found.gpu_per_step.value == pytest.approx(300)
     assert found.gpu_per_sample.value == pytest.approx(300 / 64)
@@ -149,8 +147,8 @@ def test_energy_per_step_and_sample_come_from_the_counter(tmp_path: Path) -> Non
     assert found.cpu_per_step.value == pytest.approx(50)
 
 
-def test_without_the_counter_power_is_integrated_and_said_so(tmp_path: Path) -> None:
-    found = summary(tmp_path / "a.gpuwatch", gauges={POWER: 500.0}).efficiency.energy
+def test_without_the_counter_power_is_integrated_and_said_so(make: Make) -> None:
+    found = make(gauges={POWER: 500.0}).efficiency.energy
     assert found.gpu_per_step.value == pytest.approx(250)
     assert found.gpu.source.startswith("integral of power over time (test), ±0 %: ")
     assert found.gpu.source.endswith("; energy counter: not sampled")
@@ -158,34 +156,27 @@ def test_without_the_counter_power_is_integrated_and_said_so(tmp_path: Path) -> 
 
 def test_a_warm_up_that_is_told_late_takes_nothing_from_the_energy(tmp_path: Path) -> None:
     """It ends 0.2 s after the timed steps began by their own times, as a GPU's steps may."""
-    steps = [
-        {"event": "step", "step": n, "seconds": 0.5, "monotonic_ns": WARM + n * SECOND // 2}
-        for n in range(1, 21)
-    ]
-    steps[0].update(warmup=True, monotonic_ns=WARM + SECOND * 7 // 10)
+    steps = [step_line(n) for n in range(1, 21)]
+    steps[0].update(warmup=True, monotonic_ns=WARM * SECOND + SECOND * 7 // 10)
     found = summary(tmp_path / "a.gpuwatch", gauges={POWER: 500.0}, steps=steps)
     assert found.efficiency.energy.gpu_per_step.value == pytest.approx(250)
     with SessionReader(tmp_path / "a.gpuwatch") as reader:
-        assert first_timed(reader) == (WARM + SECOND // 2, 2)
+        assert first_timed(reader) == (WARM * SECOND + SECOND // 2, 2)
 
 
-def test_several_gpus_are_taken_in_one_way(tmp_path: Path) -> None:
+def test_several_gpus_are_taken_in_one_way(make: Make) -> None:
     """One without a counter: both by power, and never a sum of two ways."""
     gauges = {ENERGY: stair(600), POWER: 500.0, ("gpu1", POWER[1]): 100.0}
-    found = summary(tmp_path / "a.gpuwatch", devices=(GPU, OTHER_GPU, CPU), gauges=gauges)
+    found = make(devices=(GPU, OTHER_GPU, CPU), gauges=gauges)
     gpu = found.efficiency.energy.gpu
     assert gpu.value == pytest.approx(6000) and "sum over 2 GPUs" in gpu.source
     assert gpu.source.endswith("energy counter: gpu1 not sampled")
 
 
 def test_windows_of_few_readings_take_the_integral_of_power_with_its_scatter(
-    tmp_path: Path,
+    make: Make,
 ) -> None:
-    found = summary(
-        tmp_path / "a.gpuwatch",
-        step_seconds=0.09,
-        gauges={ENERGY: stair(600, held=False), POWER: [500.0, 700.0]},
-    )
+    found = make(step_seconds=0.09, gauges={ENERGY: stair(600, held=False), POWER: [500.0, 700.0]})
     total = found.efficiency.energy.gpu
     assert "integral of power" in total.source and "by the scatter of 3 samples" in total.source
     assert total.source.endswith("energy counter: too few readings in 1.8 s")
@@ -193,8 +184,8 @@ def test_windows_of_few_readings_take_the_integral_of_power_with_its_scatter(
     assert found.metrics[ENERGY[1]].max == total.value
 
 
-def test_a_counter_that_stands_still_is_none_and_power_takes_its_place(tmp_path: Path) -> None:
-    found = summary(tmp_path / "a.gpuwatch", gauges={ENERGY: 1000.0, POWER: 547.0})
+def test_a_counter_that_stands_still_is_none_and_power_takes_its_place(make: Make) -> None:
+    found = make(gauges={ENERGY: 1000.0, POWER: 547.0})
     total = found.efficiency.energy.gpu
     assert total.value == pytest.approx(5470) and total.method is Method.MEASURED
     assert total.source.startswith("integral of power over time")
@@ -203,9 +194,9 @@ def test_a_counter_that_stands_still_is_none_and_power_takes_its_place(tmp_path:
     assert (table.max, table.source, table.mean) == (total.value, total.source, None)
 
 
-def test_a_counter_that_was_reset_says_nothing(tmp_path: Path) -> None:
+def test_a_counter_that_was_reset_says_nothing(make: Make) -> None:
     reset = [600.0 * (n if n < 20 else n - 20) for n in range(64)]
-    found = summary(tmp_path / "a.gpuwatch", gauges={ENERGY: reset}).efficiency.energy.gpu
+    found = make(gauges={ENERGY: reset}).efficiency.energy.gpu
     assert found.value is None and "energy counter: was reset" in (found.reason or "")
 
 
@@ -217,34 +208,34 @@ def test_a_counter_that_was_reset_says_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_energy_is_never_nothing(
-    tmp_path: Path, gauges: dict[tuple[str, str], float], why: str
+    make: Make, gauges: dict[tuple[str, str], float], why: str
 ) -> None:
-    found = summary(tmp_path / "a.gpuwatch", gauges=gauges)
+    found = make(gauges=gauges)
     for figure in (found.efficiency.energy.gpu_per_step, found.metrics[ENERGY[1]]):
         assert figure.method is Method.UNAVAILABLE
         assert why in (figure.reason or "")
 
 
-def test_two_gpus_of_one_kind_of_energy_are_added_up_in_the_table_too(tmp_path: Path) -> None:
+def test_two_gpus_of_one_kind_of_energy_are_added_up_in_the_table_too(make: Make) -> None:
     gauges = {ENERGY: stair(600, held=False), ("gpu1", ENERGY[1]): stair(300, held=False)}
-    found = summary(tmp_path / "a.gpuwatch", devices=(GPU, OTHER_GPU, CPU), gauges=gauges)
+    found = make(devices=(GPU, OTHER_GPU, CPU), gauges=gauges)
     assert found.metrics[ENERGY[1]].max == found.efficiency.energy.gpu.value
     assert of_gpu(found, "gpu1").metrics[ENERGY[1]].max == pytest.approx(3000)
 
 
-def test_no_energy_is_told_of_less_than_a_second_in_any_table(tmp_path: Path) -> None:
+def test_no_energy_is_told_of_less_than_a_second_in_any_table(make: Make) -> None:
     gauges = {ENERGY: stair(600), POWER: 600.0}
-    found = summary(tmp_path / "a.gpuwatch", step_seconds=0.04, interval=0.1, gauges=gauges)
+    found = make(step_seconds=0.04, interval=0.1, gauges=gauges)
     assert found.window.seconds == pytest.approx(0.8)
     assert found.efficiency.energy.gpu.value is None
     assert "needs at least a second" in (found.efficiency.energy.gpu.reason or "")
     assert found.metrics[ENERGY[1]].max is None and found.metrics[ENERGY[1]].reason
 
 
-def test_energies_had_in_different_ways_are_told_beside_their_ratio(tmp_path: Path) -> None:
+def test_energies_had_in_different_ways_are_told_beside_their_ratio(make: Make) -> None:
     gauges = {ENERGY: stair(600, held=False), POWER: 600.0}
-    first = summary(tmp_path / "a.gpuwatch", gauges=gauges)
-    second = summary(tmp_path / "b.gpuwatch", gauges=gauges, step_seconds=0.09)
+    first = make(gauges=gauges)
+    second = make(gauges=gauges, step_seconds=0.09)
     assert energy_notes([first, first]) == []
     (note,) = energy_notes([first, second])
     assert "energy was measured in different ways" in note

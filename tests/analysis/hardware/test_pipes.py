@@ -17,7 +17,7 @@ from gpuwatch.report.document.efficiency import efficiency_rows
 from gpuwatch.report.roofline.text import text as roofline_text
 from gpuwatch.session.rows import DeviceRow
 from tests.analysis.hardware.test_h200 import recorded
-from tests.analysis.sessions import CPU, GPU, H100, OTHER_GPU, summary
+from tests.analysis.sessions import CPU, GPU, H100, OTHER_GPU, Make, summary
 
 PER_CLOCK = {"fp8": 8192, "bfloat16": 4096, "tf32": 2048, "float32": 256, "float64": 128}
 """Dense FLOP of one of 132 multiprocessors, by the white paper; float64 without tensor cores."""
@@ -113,9 +113,9 @@ def test_a_run_without_a_count_has_it_in_show_json_and_roofline(tmp_path: Path) 
     assert all(row.unit != "FLOP/By" for row in rows), "of two bounds there is no ratio"
 
 
-def test_a_count_is_the_figure_where_there_is_one(tmp_path: Path) -> None:
+def test_a_count_is_the_figure_where_there_is_one(make: Make) -> None:
     gauges = {**of(tensor=0.005, fp32=0.0, clock=1.98e9), BANDWIDTH: 1e12}
-    found = summary(tmp_path / "a.gpuwatch", gauges=gauges)
+    found = make(gauges=gauges)
     assert "executed FLOP/s" not in dict(efficiency_rows(found))
     assert {point.method for point in found.efficiency.roofline.points} == {Method.COUNTED}
     (pipes_,) = [each for each in found.efficiency.findings if each.kind == "pipes"]

@@ -11,7 +11,7 @@ import pytest
 from gpuwatch.analysis.samples.gauges import LOSS, POINTS, RunSeries, points_for, run_series
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
-from tests.analysis.sessions import CPU, GPU, OTHER_GPU, SECOND, STEPS, WARM, record
+from tests.analysis.sessions import CPU, GPU, OTHER_GPU, SECOND, STEPS, WARM, record, step_line
 from tests.session.samples import fill
 
 UTILIZATION = "hw.gpu.utilization"
@@ -42,17 +42,7 @@ def test_steps_are_counted_between_step_lines_in_proportion_to_the_time(tmp_path
 
 
 def test_warm_up_steps_are_not_counted(tmp_path: Path) -> None:
-    lines = [
-        {
-            "event": "step",
-            "step": step,
-            "samples": 64,
-            "seconds": 1.0,
-            "warmup": step <= 2,
-            "monotonic_ns": step * SECOND,
-        }
-        for step in range(1, 6)
-    ]
+    lines = [step_line(step, 1.0, step, warmup=step <= 2) for step in range(1, 6)]
     found = series(record(tmp_path / "a.gpuwatch", steps=lines))
     assert found.seconds[0] == -2.0
     by_time = dict(zip(found.seconds, found.steps, strict=True))
@@ -107,13 +97,7 @@ def test_a_loss_is_at_the_points_that_it_was_told_before_and_nowhere_else(tmp_pa
     """Steps of half a second, samples every quarter; every fifth step tells its loss."""
     told = {5: 2.0, 10: 1.0, 15: math.nan, 20: 0.5}
     steps = [
-        {
-            "event": "step",
-            "step": step,
-            "seconds": 0.5,
-            "monotonic_ns": round((WARM + step * 0.5) * SECOND),
-            **({"loss": told[step]} if step in told else {}),
-        }
+        step_line(step, **({"loss": told[step]} if step in told else {}))
         for step in range(1, STEPS + 1)
     ]
     file = record(tmp_path / "a.gpuwatch", steps=steps, interval=0.25)

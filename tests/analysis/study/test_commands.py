@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.results import Kind, Question, StudyResult
+from gpuwatch.analysis.results import Kind, Question
 from gpuwatch.analysis.study.read import read_sessions, read_study
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.report.document.reasons import difference_name, differing_facts
@@ -19,7 +19,7 @@ from gpuwatch.session.study.blocks import plan_runs
 from gpuwatch.session.study.plan import Part, Plan
 from gpuwatch.session.study.study_folder import sessions_in
 from tests.analysis import sessions
-from tests.analysis.recorded_studies import BARE, DOCKER, START, WOBBLE, run
+from tests.analysis.recorded_studies import BARE, DOCKER, START, WOBBLE, only, run
 
 A100 = ("gpu0", "gpu", "NVIDIA A100-SXM4-40GB", "GPU-8", {})
 FAST, SLOW = "python train.py", "python train.py --fp32"
@@ -113,11 +113,6 @@ def study(
             **(options or {}).get(label, {}),
         )
     return folder
-
-
-def only(result: StudyResult) -> Question:
-    (question,) = result.questions
-    return question
 
 
 def reasons(question: Question) -> str:

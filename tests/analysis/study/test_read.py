@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.hardware.crosscheck import Finding
-from gpuwatch.analysis.results import Kind, Question, StudyResult
+from gpuwatch.analysis.results import Kind
 from gpuwatch.analysis.samples.step_lines import TOGETHER, UNTIMED
 from gpuwatch.analysis.study.notes import warnings
 from gpuwatch.analysis.study.read import read, read_sessions, read_study
@@ -32,6 +32,7 @@ from tests.analysis.recorded_studies import (
     START,
     WOBBLE,
     blocks_of,
+    only,
     planned,
     recorded,
     run,
@@ -45,11 +46,6 @@ def step(n: int, seconds: float | list[float] | None, **more: Any) -> dict[str, 
     at = round((sessions.WARM + n * SECONDS) * sessions.SECOND)
     told = {} if seconds is None else {"seconds": seconds}
     return {"event": "step", "step": n, "samples": 64, "monotonic_ns": at, **told, **more}
-
-
-def only(result: StudyResult) -> Question:
-    (question,) = result.questions
-    return question
 
 
 def runs(

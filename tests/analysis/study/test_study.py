@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.comparison.wording import signed, throughput
-from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
+from gpuwatch.analysis.results import Contrast, Kind, StudyResult
 from gpuwatch.analysis.study.not_run import blocks_done, not_run
 from gpuwatch.analysis.study.notes import doubts, run_names
 from gpuwatch.analysis.study.read import Read, read, read_study
@@ -33,6 +33,7 @@ from tests.analysis.recorded_studies import (
     SECONDS,
     START,
     blocks_of,
+    only,
     planned,
     recorded,
     run,
@@ -45,11 +46,6 @@ EFFECTS = {"bare": 1.0, "docker=image": 1.03, "apptainer=image": 1.001}
 ALL = blocks_of(7, BARE, DOCKER, APPTAINER)
 PAIR = blocks_of(7, BARE, DOCKER)
 AGAIN = (Environment("bare", "bare#1"), Environment("bare", "bare#2"))
-
-
-def only(result: StudyResult) -> Question:
-    (question,) = result.questions
-    return question
 
 
 def contrast(result: StudyResult, label: str = "docker=image") -> Contrast:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from gpuwatch.analysis.results import Cell, MissingValues, Sweep
 from gpuwatch.analysis.study.sweep import sweep_of, sweep_table
-from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import JSON, Problem
 from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.study.study_folder import NotRun
 
-from .. import sessions
 from ..cells import cell
+from ..sessions import Make
 
 BLOCKS = 7
 DRIFT = [1.0, 1.05, 1 / 1.05, 1.1, 1 / 1.1, 1.03, 1 / 1.03]
@@ -28,15 +26,7 @@ NOISE = [0.0, 0.004, -0.004, 0.008, -0.008, 0.004, -0.004]
 OTHER_NOISE = [0.0, -0.004, 0.008, -0.008, 0.004, 0.004, -0.004]
 QUIET = [each / 20 for each in NOISE]
 
-Make = Callable[..., Summary]
 Point = tuple[JSON, Cell | None, str | None]
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Make:
-    """A session of its own for each call."""
-    made = iter(range(1000))
-    return lambda **options: sessions.summary(tmp_path / f"{next(made)}.gpuwatch", **options)
 
 
 def point(

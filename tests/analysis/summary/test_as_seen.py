@@ -16,24 +16,21 @@ from gpuwatch.analysis.summary.load import disturbances
 from gpuwatch.analysis.summary.summary import SlowStep
 from gpuwatch.report.document.sessions import short
 from gpuwatch.report.text import as_text
-from tests.analysis.sessions import CPU, SECOND, record, summary
+from tests.analysis.sessions import CPU, Make, record, step_line, summary
 
 STEPS = [
-    {
-        "event": "step",
-        "step": number,
-        "samples": 64,
-        "seconds": 0.5,
-        "monotonic_ns": round((5 + number * 0.5 + 4 * (number > 10)) * SECOND),
-        "phases": {"forward": 0.2, "other": 0.3, "evaluation": 4.0 * (number == 11)},
-    }
+    step_line(
+        number,
+        end=5 + number * 0.5 + 4 * (number > 10),
+        phases={"forward": 0.2, "other": 0.3, "evaluation": 4.0 * (number == 11)},
+    )
     for number in range(1, 21)
 ]
 """Twenty steps, and an evaluation of four seconds between two of them."""
 
 
-def test_an_evaluation_is_in_no_step_and_both_rates_are_told(tmp_path: Path) -> None:
-    told = summary(tmp_path / "a.gpuwatch", steps=STEPS)
+def test_an_evaluation_is_in_no_step_and_both_rates_are_told(make: Make) -> None:
+    told = make(steps=STEPS)
     steps = told.steps
     assert steps.samples_per_second == pytest.approx(128)
     assert steps.samples_per_second_overall == pytest.approx(20 * 64 / 14)
@@ -45,76 +42,72 @@ def test_an_evaluation_is_in_no_step_and_both_rates_are_told(tmp_path: Path) -> 
     assert any(note.startswith("evaluations took 4.00 s") for note in told.notes)
 
 
-def test_an_evaluation_is_in_no_step_whose_time_only_the_ends_tell(tmp_path: Path) -> None:
+def test_an_evaluation_is_in_no_step_whose_time_only_the_ends_tell(make: Make) -> None:
     steps = [{key: value for key, value in step.items() if key != "seconds"} for step in STEPS]
-    told = summary(tmp_path / "a.gpuwatch", steps=steps, step_seconds=1.0).steps
+    told = make(steps=steps, step_seconds=1.0).steps
     assert told.max_seconds == pytest.approx(0.5)
     assert told.samples_per_second == pytest.approx(128)
 
 
-def test_of_some_of_the_steps_no_energy_of_a_step_follows(tmp_path: Path) -> None:
+def test_of_some_of_the_steps_no_energy_of_a_step_follows(make: Make) -> None:
     steps = [{**step, "step": 10 * number} for number, step in enumerate(STEPS, 1)]
     gauges = {("gpu0", "hw.gpu.power"): 300.0}
-    found = summary(tmp_path / "a.gpuwatch", steps=steps, gauges=gauges).efficiency.energy
+    found = make(steps=steps, gauges=gauges).efficiency.energy
     assert found.gpu.value is not None
     assert (found.gpu_per_step.value, found.gpu_per_step.reason) == (None, SOME)
 
 
-def test_a_step_that_counts_among_the_timed_ones_leaves_their_energy(tmp_path: Path) -> None:
+def test_a_step_that_counts_among_the_timed_ones_leaves_their_energy(make: Make) -> None:
     """The hook counts the work of a step after the first timed ones; that step is none."""
     steps = [{**step, "warmup": step["step"] in (1, 5)} for step in STEPS]
     gauges = {("gpu0", "hw.gpu.power"): 300.0}
-    found = summary(tmp_path / "a.gpuwatch", steps=steps, gauges=gauges).efficiency.energy
+    found = make(steps=steps, gauges=gauges).efficiency.energy
     assert found.gpu_per_step.value == pytest.approx(found.gpu.value / 18)  # type: ignore[operator]
 
 
-def test_without_any_energy_that_is_the_reason(tmp_path: Path) -> None:
+def test_without_any_energy_that_is_the_reason(make: Make) -> None:
     steps = [{**step, "step": 10 * number} for number, step in enumerate(STEPS, 1)]
-    found = summary(tmp_path / "a.gpuwatch", steps=steps, devices=(CPU,)).efficiency.energy
+    found = make(steps=steps, devices=(CPU,)).efficiency.energy
     assert found.gpu.value is None and found.gpu_per_step.reason == found.gpu.reason
 
 
-def test_an_evaluation_in_the_first_line_is_told_alike(tmp_path: Path) -> None:
+def test_an_evaluation_in_the_first_line_is_told_alike(make: Make) -> None:
     first = {**STEPS[0], "phases": {"other": 0.5, "evaluation": 2.0}}
-    told = summary(tmp_path / "a.gpuwatch", steps=[first, *STEPS[1:]])
+    told = make(steps=[first, *STEPS[1:]])
     assert told.steps.evaluation_seconds == pytest.approx(6)
     assert told.steps.samples_per_second == pytest.approx(128)
     assert told.steps.samples_per_second_overall == pytest.approx(20 * 64 / 16)
     assert any(note.startswith("evaluations took 6.00 s") for note in told.notes)
 
 
-def test_a_phase_that_the_hook_never_saw_is_not_zero(tmp_path: Path) -> None:
+def test_a_phase_that_the_hook_never_saw_is_not_zero(make: Make) -> None:
     hooked = {"hook": {"processes": 1}}
     seen = {"backward": 0.05, "optimizer": 0.05, "other": 0.4}
     steps = [{**each, "phases": {"data": 0.0, "forward": 0.0, **seen}} for each in STEPS]
-    told = summary(tmp_path / "a.gpuwatch", steps=steps, extra=hooked)
+    told = make(steps=steps, extra=hooked)
     assert dict(told.steps.phases) == pytest.approx(seen)
     note = "phase data and forward: unavailable: could not be told apart from other"
     assert [each for each in told.notes if "phase" in each] == [note]
-    printed = summary(tmp_path / "b.gpuwatch", steps=steps)
+    printed = make(steps=steps)
     assert printed.steps.phases["data"] == 0, "which the program itself says"
     own = [{**each, "phases": {"data": 0.0, "forward": 0.2}} for each in STEPS]
-    printed = summary(tmp_path / "c.gpuwatch", steps=own, extra=hooked)
+    printed = make(steps=own, extra=hooked)
     assert printed.steps.phases["data"] == 0, "in lines of its own, whose phases are others"
     unseen = {"unseen_phases": {"forward": "compiled"}}
-    newer = summary(tmp_path / "d.gpuwatch", steps=steps, run=unseen, extra=hooked)
+    newer = make(steps=steps, run=unseen, extra=hooked)
     assert newer.steps.phases["data"] == 0, "a newer hook says what it could not see"
 
 
-def test_without_an_evaluation_there_is_one_rate(tmp_path: Path) -> None:
-    steps = summary(tmp_path / "a.gpuwatch").steps
+def test_without_an_evaluation_there_is_one_rate(make: Make) -> None:
+    steps = make().steps
     assert steps.samples_per_second_overall is steps.evaluation_seconds is None
 
 
 SAMPLED = [
     {
-        "event": "step",
+        **step_line(number, [0.05] * 10, count=10, samples=None, sampled=of),
         "step": number * 10,
-        "count": 10,
-        "seconds": [0.05] * 10,
-        "monotonic_ns": round((5 + number * 0.5) * SECOND),
         "phases": {"forward": 0.02 * of, "other": 0.04 * of} if of else {},
-        "sampled": of,
     }
     for number, of in enumerate((2, 0, 4, 1) * 5, 1)
 ]
@@ -123,10 +116,10 @@ SAMPLED = [
 
 @pytest.mark.parametrize("most_lines", [1, 50_000])
 def test_phases_of_sampled_steps_add_up_to_the_mean_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_lines: int
+    make: Make, monkeypatch: pytest.MonkeyPatch, most_lines: int
 ) -> None:
     monkeypatch.setattr(source, "MOST_LINES", most_lines)
-    told = summary(tmp_path / "a.gpuwatch", steps=SAMPLED)
+    told = make(steps=SAMPLED)
     assert (told.steps.count, told.steps.sampled_count) == (200, 35)
     assert dict(told.steps.phases) == pytest.approx({"forward": 0.05 / 3, "other": 0.1 / 3})
     assert told.steps.mean_seconds == pytest.approx(0.05)
@@ -137,33 +130,27 @@ def test_phases_of_sampled_steps_add_up_to_the_mean_step(
     assert (row.group, row.values) == ("phases, mean", (35,))
 
 
-def test_slow_steps_of_which_more_are_drawn_weigh_no_more_than_others(tmp_path: Path) -> None:
-    lines, at = [], 5.0
+def test_slow_steps_of_which_more_are_drawn_weigh_no_more_than_others(make: Make) -> None:
+    lines = []
     for number in range(1, 41):
         slow = number % 20 == 0
-        at += 1.0
-        lines.append(
-            {
-                "event": "step",
-                "step": number * 100,
-                "count": 100,
-                "seconds": [0.01 if not slow else 0.1] * 100,
-                "monotonic_ns": round(at * SECOND),
-                "phases": {"data": 0.9, "other": 0.1} if slow else {"data": 0.002, "other": 0.008},
-                "sampled": 10 if slow else 1,
-            }
-        )
-    told = summary(tmp_path / "a.gpuwatch", steps=lines)
+        more = {
+            "phases": {"data": 0.9, "other": 0.1} if slow else {"data": 0.002, "other": 0.008},
+            "sampled": 10 if slow else 1,
+        }
+        seconds = [0.1 if slow else 0.01] * 100
+        lines.append(step_line(number * 100, seconds, 5.0 + number, count=100, **more))
+    told = make(steps=lines)
     mean = (38 * 0.01 + 2 * 0.1) / 40
     assert told.steps.mean_seconds == pytest.approx(mean)
     data = (38 * 0.002 + 2 * 0.09) / 40
     assert told.steps.phases["data"] == pytest.approx(data, rel=0.2), "not of 20 slow and 38 others"
 
 
-def test_what_the_hook_took_is_told_and_how_it_timed_the_steps(tmp_path: Path) -> None:
+def test_what_the_hook_took_is_told_and_how_it_timed_the_steps(make: Make) -> None:
     by = {"events": 1000, "host": 0, "mean": 4000}
     timing = {"cost": 0.0021, "steps_by": by, "steps_passed": 3900}
-    told = summary(tmp_path / "a.gpuwatch", extra={"timing": timing}, count={"flop_per_step": 2e9})
+    told = make(extra={"timing": timing}, count={"flop_per_step": 2e9})
     assert any(note.startswith("of 3,900 steps only the time was taken") for note in told.notes)
     assert "FLOP are those of one counted step: that others take as many is assumed" in told.notes
     (cost,) = (note for note in told.notes if note.startswith("hook "))
@@ -201,17 +188,17 @@ def test_how_steps_were_timed_casts_no_doubt_but_a_hook_that_took_long_does(tmp_
     ],
 )
 def test_work_that_varies_is_not_told_as_if_it_did_not(
-    tmp_path: Path, count: dict[str, object], note: str
+    make: Make, count: dict[str, object], note: str
 ) -> None:
-    told = summary(tmp_path / "a.gpuwatch", count=count)
+    told = make(count=count)
     assert any(note in each for each in told.notes)
-    same = summary(tmp_path / "b.gpuwatch", count={"flop_per_step": 2e9, "counted_flop": [2e9] * 9})
+    same = make(count={"flop_per_step": 2e9, "counted_flop": [2e9] * 9})
     assert not any("FLOP" in each for each in same.notes)
 
 
-def test_samples_of_some_steps_alone_are_no_rate(tmp_path: Path) -> None:
+def test_samples_of_some_steps_alone_are_no_rate(make: Make) -> None:
     steps = [{**step, "samples": 64 if step["step"] % 2 else None} for step in STEPS]
-    told = summary(tmp_path / "a.gpuwatch", steps=steps)
+    told = make(steps=steps)
     assert told.steps.samples_per_second is None
     rate = told.metrics["gpuwatch.throughput"]
     assert (rate.mean, rate.reason) == (None, "10 of 20 steps do not tell it")
@@ -285,10 +272,7 @@ def test_a_step_time_that_changed_its_level_is_told(
 ) -> None:
     seconds = [each + (at * 7 % 5 - 2) / 1000 for at, each in enumerate(seconds)]
     ends = [5 + sum(seconds[: at + 1]) for at in range(len(seconds))]
-    steps = [
-        {"event": "step", "step": at + 1, "seconds": took, "monotonic_ns": round(end * SECOND)}
-        for at, (took, end) in enumerate(zip(seconds, ends, strict=True))
-    ]
+    steps = [step_line(at, *each) for at, each in enumerate(zip(seconds, ends, strict=True), 1)]
     summary(tmp_path / "a.gpuwatch", steps=steps)
     brief = as_text(short(read(tmp_path / "a.gpuwatch"), [], None, ""), 200)
     assert ("note: " in brief and note in brief) if note else "stead" not in brief

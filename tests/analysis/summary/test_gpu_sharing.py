@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.analysis.sessions import CPU, record, summary
+from tests.analysis.sessions import CPU, Make, record, summary
 from tests.tui.snapshots_of import snapshot_of
 
 HOW = "time-slicing, up to 4 pods on a GPU"
@@ -23,8 +23,8 @@ def test_pods_on_the_gpu_are_told_in_notes_and_on_the_screen(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("told", [{}, {"job.gpu.shared": "no"}])
-def test_a_gpu_of_one_pod_has_no_note(tmp_path: Path, told: dict[str, str]) -> None:
-    notes = summary(tmp_path / "a.gpuwatch", host=told).notes
+def test_a_gpu_of_one_pod_has_no_note(make: Make, told: dict[str, str]) -> None:
+    notes = make(host=told).notes
     assert not [note for note in notes if "pods share" in note]
 
 
@@ -34,7 +34,7 @@ def test_a_run_without_a_gpu_has_no_note(tmp_path: Path) -> None:
     assert TOLD not in summary(path, host=host, devices=(CPU,), run=run).notes
 
 
-def test_a_part_of_a_gpu_names_the_gpu(tmp_path: Path) -> None:
-    notes = summary(tmp_path / "a.gpuwatch", host={"gpu0.mig.parent": "GPU-00000001-1111"}).notes
+def test_a_part_of_a_gpu_names_the_gpu(make: Make) -> None:
+    notes = make(host={"gpu0.mig.parent": "GPU-00000001-1111"}).notes
     (note,) = [note for note in notes if "MIG device" in note]
     assert note.startswith("gpu0 is a MIG device, a part of GPU-00000001: ")

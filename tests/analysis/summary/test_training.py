@@ -32,7 +32,7 @@ from gpuwatch.session.reading.reader import CHUNK, SessionReader
 from gpuwatch.session.study.study_folder import SUMMARY_JSON
 from gpuwatch.session.study.summary import sayings
 from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
-from tests.analysis.sessions import BATCH, SECOND, STEPS, WARM, summary
+from tests.analysis.sessions import SECOND, STEPS, WARM, Make, step_line, summary
 from tests.reading import events
 
 EFFECTS = {BARE.label: 1.0, DOCKER.label: 1.0}
@@ -41,17 +41,8 @@ NAMES = ("last loss", "last acc@1", "last acc@5")
 
 def lines(**last: Any) -> list[dict[str, Any]]:
     """Step lines whose loss falls and whose accuracies rise; ``last`` is in the last one."""
-    told: list[dict[str, Any]] = [
-        {
-            "event": "step",
-            "step": step,
-            "samples": BATCH,
-            "seconds": 0.5,
-            "monotonic_ns": round((WARM + step * 0.5) * SECOND),
-            "loss": 2 / step,
-            "acc1": step / 32,
-            "acc5": step / 20,
-        }
+    told = [
+        step_line(step, loss=2 / step, acc1=step / 32, acc5=step / 20)
         for step in range(1, STEPS + 1)
     ]
     told[-1] |= last
@@ -62,8 +53,8 @@ def seeded(seed: int = 0) -> dict[str, Any]:
     return {"parameters": {"seed": seed}}
 
 
-def test_the_last_loss_and_accuracies_stand_in_a_sessions_figures(tmp_path: Path) -> None:
-    found = summary(tmp_path / "a.gpuwatch", steps=lines())
+def test_the_last_loss_and_accuracies_stand_in_a_sessions_figures(make: Make) -> None:
+    found = make(steps=lines())
     told = as_json.summary(found)["training"]["step"]
     assert {key: (each["value"], each["unit"], each["at"]) for key, each in told.items()} == {
         "loss": (0.1, "", 20),
@@ -80,15 +71,15 @@ def test_the_last_loss_and_accuracies_stand_in_a_sessions_figures(tmp_path: Path
 
 
 def test_what_a_workload_does_not_print_is_absent_with_its_reason_and_never_0(
-    tmp_path: Path,
+    make: Make,
 ) -> None:
-    silent = summary(tmp_path / "a.gpuwatch")
+    silent = make()
     told = as_json.summary(silent)["training"]["step"]["loss"]
     assert told["value"] is None and told["at"] is None and told["method"] == "unavailable"
     assert told["reason"] == "no step line has it"
     assert missing([silent])["no step line has it"] == ["loss", "acc@1", "acc@5"]
     assert not [row for row in compare([silent]).rows if row.group == "training"]
-    none = summary(tmp_path / "b.gpuwatch", steps=[])
+    none = make(steps=[])
     assert none.training.step.loss.figure.reason == "no timed step was reported"
 
 
@@ -106,16 +97,16 @@ def test_a_loss_that_diverged_is_told_as_that_and_the_one_before_is_not_shown(
         assert listing(reader).failure == "the loss is no finite number"
 
 
-def test_it_is_told_since_which_step_no_loss_is_finite(tmp_path: Path) -> None:
+def test_it_is_told_since_which_step_no_loss_is_finite(make: Make) -> None:
     few = {"event": "step", "count": 3, "loss": [math.nan, 2.0, math.inf], "step": 6}
     more = [{"event": "step", "step": step, "loss": math.nan} for step in (7, 8)]
-    found = summary(tmp_path / "a.gpuwatch", steps=[*lines(loss=1.0)[:3], few, *more])
+    found = make(steps=[*lines(loss=1.0)[:3], few, *more])
     assert "the loss is no finite number any more (since step 6)" in found.notes
 
 
-def test_that_step_is_sought_as_far_back_as_it_is(tmp_path: Path) -> None:
+def test_that_step_is_sought_as_far_back_as_it_is(make: Make) -> None:
     more = [{"event": "step", "step": step, "loss": math.nan} for step in range(21, CHUNK + 100)]
-    found = summary(tmp_path / "a.gpuwatch", steps=[*lines(), *more])
+    found = make(steps=[*lines(), *more])
     assert found.training.lost_at == (True, 21)
 
 
@@ -134,46 +125,46 @@ def test_the_last_figures_are_of_every_step_as_a_warm_up_leaves_out_times_alone(
     assert summary(tmp_path / "b.gpuwatch", steps=told).training.step.loss.at == STEPS
 
 
-def test_a_loss_that_is_finite_after_the_warm_up_is_not_lost(tmp_path: Path) -> None:
+def test_a_loss_that_is_finite_after_the_warm_up_is_not_lost(make: Make) -> None:
     warm = [{**line, "step": line["step"] + 40, "warmup": True} for line in lines(loss=math.nan)]
-    found = summary(tmp_path / "a.gpuwatch", steps=[*warm, *lines(loss=1.0)[:3]])
+    found = make(steps=[*warm, *lines(loss=1.0)[:3]])
     assert found.training.lost_at is None
 
 
-def test_a_step_of_the_warm_up_is_told_as_that_as_it_has_its_own_count(tmp_path: Path) -> None:
+def test_a_step_of_the_warm_up_is_told_as_that_as_it_has_its_own_count(make: Make) -> None:
     warm = [{"event": "step", "step": step, "warmup": True, "acc1": 0.5} for step in range(1, 9)]
     for line in warm:
         line["loss"] = 1.0 if line["step"] < 5 else math.nan
     timed = [{**line, "loss": math.nan} for line in lines()[:3]]
     for line in timed:
         del line["acc1"]
-    found = summary(tmp_path / "a.gpuwatch", steps=[*warm, *timed])
+    found = make(steps=[*warm, *timed])
     assert "the loss is no finite number any more (since warm-up step 5)" in found.notes
     assert "acc@1 was last read in the warm-up, the others at step 3" in found.notes
-    alone = summary(tmp_path / "b.gpuwatch", steps=warm)
+    alone = make(steps=warm)
     assert "the loss is no finite number any more (since warm-up step 5)" in alone.notes
     assert alone.training.step.loss.figure.reason == "at warm-up step 8 it was not a finite number"
     assert alone.training.step.at is None
 
 
-def test_a_list_gives_its_last_value(tmp_path: Path) -> None:
+def test_a_list_gives_its_last_value(make: Make) -> None:
     warm = {"event": "step", "step": 1, "warmup": True, "loss": 9.0, "acc1": 0.5}
     batch = {"event": "step", "step": 3, "count": 3, "loss": [3.0, 2.0, 1.5], "acc1": 0.25}
-    of = summary(tmp_path / "a.gpuwatch", steps=[warm, batch]).training.step
+    of = make(steps=[warm, batch]).training.step
     assert (of.loss.figure.value, of.acc1.figure.value, of.loss.at) == (1.5, 0.25, 3)
-    alone = summary(tmp_path / "b.gpuwatch", steps=[warm]).training.step
+    alone = make(steps=[warm]).training.step
     assert (alone.loss.figure.value, alone.loss.at) == (9.0, None)
     assert alone.loss.figure.source == "step line of warm-up step 1"
     assert alone.acc5.figure.reason == "no step line has it"
 
 
 def test_of_a_figure_that_is_printed_seldom_the_last_one_is_told_with_its_step(
-    tmp_path: Path,
+    make: Make,
 ) -> None:
     rare = lines()
     for line in rare[15:]:
         del line["acc1"]
-    found = summary(tmp_path / "a.gpuwatch", steps=rare)
+    found = make(steps=rare)
     assert (found.training.step.acc1.figure.value, found.training.step.acc1.at) == (15 / 32, 15)
     assert "acc@1 was last read at step 15, the others at step 20" in found.notes
 
@@ -195,26 +186,26 @@ def test_what_an_epoch_ended_with_stands_apart_from_the_last_step(tmp_path: Path
     assert (of["read at step"], of["read at epoch"]) == (20, 2)
 
 
-def test_a_long_run_is_asked_for_its_last_lines_alone(tmp_path: Path) -> None:
+def test_a_long_run_is_asked_for_its_last_lines_alone(make: Make) -> None:
     first = {"event": "step", "step": 1, "loss": 4.0, "acc1": 0.5}
     rest = [{"event": "step", "step": 2 + at, "loss": 1.0} for at in range(CHUNK)]
-    of = summary(tmp_path / "a.gpuwatch", steps=[first, *rest]).training.step
+    of = make(steps=[first, *rest]).training.step
     assert of.loss.at == CHUNK + 1
     assert of.acc1.figure.reason == f"none of the last {CHUNK:,} step lines has it"
 
 
 def test_losses_have_a_ratio_only_between_runs_of_one_seed_and_as_many_steps(
-    tmp_path: Path,
+    make: Make,
 ) -> None:
     def ratio(name: str, seed: int, steps: list[dict[str, Any]]) -> float | None:
-        other = summary(tmp_path / f"{name}.gpuwatch", steps=steps, run=seeded(seed))
+        other = make(steps=steps, run=seeded(seed))
         return next(r for r in compare([first, other]).rows if r.name == NAMES[0]).ratios[1]
 
-    first = summary(tmp_path / "a.gpuwatch", steps=lines(), run=seeded())
+    first = make(steps=lines(), run=seeded())
     assert ratio("b", 0, lines(loss=0.2)) == pytest.approx(2.0)
     assert ratio("c", 1, lines(loss=0.2)) is None
     assert ratio("d", 0, lines(loss=0.2)[:10]) is None
-    unseeded = [summary(tmp_path / f"{name}.gpuwatch", steps=lines()) for name in "ef"]
+    unseeded = [make(steps=lines()) for name in "ef"]
     rows = {row.name: row for row in compare(unseeded).rows}
     assert rows[NAMES[0]].ratios == (None, None)
 
