@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from gpuwatch.analysis.results import Question, StudyResult
+from gpuwatch.analysis.study.read import read_study
 from gpuwatch.core.models import Environment, Problem, Workload
+from gpuwatch.core.processes import identify
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.plan import WARM_UP, Part, Plan, PlannedRun
 from tests.analysis import sessions
@@ -66,6 +70,13 @@ def run(
     )
 
 
+def here(**extra: Any) -> dict[str, Any]:
+    """Options of a run that this process records; it goes on if its ``result`` is None."""
+    me = identify(os.getpid())
+    assert me is not None
+    return {"extra": {"recorder": asdict(me), **extra}}
+
+
 FAILED = {"code": 1, "text": "out of memory"}
 
 
@@ -122,6 +133,14 @@ def recorded(
             }
             run(folder / each.file, **given)
     return plan
+
+
+def result_of(
+    folder: Path, parts: Sequence[Part], effects: Mapping[str, float], **options: Any
+) -> StudyResult:
+    """Of a study that :func:`recorded` makes."""
+    recorded(folder, parts, effects, **options)
+    return read_study(folder)
 
 
 def step_seconds(planned_run: PlannedRun, effects: Mapping[str, float]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -39,6 +40,19 @@ def plain_terminal(
     yield
     monkeypatch.undo()
     time.tzset()
+
+
+SECRET = "--token=correct-horse"
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process of this user that does nothing."""
+    words = [sys.executable, "-c", "import time; time.sleep(600)", "--config", "7b.yaml", SECRET]
+    process = subprocess.Popen(words, cwd="/usr", env={**os.environ, "API_KEY": "hunter2"})
+    yield process
+    process.kill()
+    process.wait()
 
 
 @pytest.fixture

@@ -7,9 +7,10 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.style import Style
+from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.strip import Strip
@@ -21,6 +22,7 @@ from gpuwatch.tui.live.screen import LiveScreen
 
 from .sessions import NS, START_UNIX_NS
 
+Shown = TypeVar("Shown", bound=Screen[Any])
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 UPDATE = "GPUWATCH_UPDATE_SNAPSHOTS"
 
@@ -73,11 +75,20 @@ class Keys(Pilot[int]):
     """Comes back from a press once the app has handled it: it does so in a worker, one key after
     the other, which a Pilot does not wait for."""
 
-    async def press(self, *keys: str) -> None:
+    async def press(
+        self, *keys: str, shows: str = "", hides: str = "", opens: type[Screen[Any]] | None = None
+    ) -> None:
+        """Wait then for what the screen shows, shows no more, or for the kind it is."""
         await super().press(*keys)
         app = self.app
         assert isinstance(app, GpuwatchApp)
         await until(self, lambda: not app.pressed or not app.is_running)
+        if shows:
+            await until(self, lambda: shows in screen_text(app))
+        if hides:
+            await until(self, lambda: hides not in screen_text(app))
+        if opens:
+            await until(self, lambda: isinstance(app.screen, opens))
 
 
 @asynccontextmanager
@@ -94,7 +105,7 @@ async def running(
     make: Callable[[], Screen[Any]],
     size: tuple[int, int] = (80, 24),
     look: DisplayOptions = USUAL,
-) -> AsyncIterator[tuple[GpuwatchApp, Pilot[int]]]:
+) -> AsyncIterator[tuple[GpuwatchApp, Keys]]:
     app = GpuwatchApp(make, look)
     async with piloted(app, size, notifications=True, tooltips=True) as pilot:
         yield app, pilot
@@ -106,15 +117,14 @@ async def live(
     size: tuple[int, int] = (80, 24),
     seconds: float = 90.0,
     look: DisplayOptions = USUAL,
-) -> AsyncIterator[tuple[GpuwatchApp, Pilot[int]]]:
+) -> AsyncIterator[tuple[GpuwatchApp, Keys]]:
     """The live screen of ``path``, ``seconds`` after the session's start, once it is drawn."""
 
     def make() -> LiveScreen:
         return LiveScreen(path, refresh=0.1, now_ns=lambda: START_UNIX_NS + int(seconds * NS))
 
     async with running(make, size, look) as (app, pilot):
-        screen = app.screen
-        assert isinstance(screen, LiveScreen)
+        screen = on_top(app, LiveScreen)
         await until(
             pilot,
             lambda: (
@@ -132,6 +142,12 @@ def _columns(size: tuple[int, int]) -> int:
     return graph_columns(size[0])
 
 
+def on_top(app: App[Any], kind: type[Shown]) -> Shown:
+    """The screen that is shown, which is of that kind."""
+    assert isinstance(app.screen, kind)
+    return app.screen
+
+
 async def until(pilot: Pilot[int], true: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait until a condition is true."""
     for _ in range(int(seconds / 0.02)):
@@ -146,9 +162,7 @@ async def drawn(pilot: Pilot[int]) -> None:
     """Wait until the home screen draws its devices for the terminal's size."""
 
     def fits() -> bool:
-        screen = pilot.app.screen
-        assert isinstance(screen, HomeScreen)
-        devices = screen.state.devices
+        devices = on_top(pilot.app, HomeScreen).state.devices
         return devices is not None and devices.view.columns == _columns(pilot.app.size)
 
     await until(pilot, fits)

@@ -18,7 +18,7 @@ from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.home.screen import RECORDING, DemoScreen
 from gpuwatch.tui.live.screen import LiveScreen
 
-from .harness import running, shows, until
+from .harness import on_top, running, shows, until
 from .picture import picture
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -28,13 +28,11 @@ SIZE = (110, 34)
 async def live(path: Path) -> None:
     start = View(at=40 * NS, playing=True)
     async with running(lambda: LiveScreen(path, start=start), SIZE) as (app, pilot):
-        screen = app.screen
-        assert isinstance(screen, LiveScreen)
+        screen = on_top(app, LiveScreen)
         await until(pilot, lambda: screen.snapshot is not None)
         await pilot.pause(3)
         (IMAGES / "live.svg").write_text(picture(app))
-        await pilot.press("o")
-        await shows(pilot, "measured")
+        await pilot.press("o", shows="measured")
         (IMAGES / "roofline.svg").write_text(picture(app))
 
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwatch.session.writing.statements import Row
-from gpuwatch.session.writing.store import SessionStore
 
-from .sessions import GIB, NS
+from .sessions import GIB, NS, put
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,4 @@ def add(path: Path, *processes: Made, t: float = 80.0, running: bool = True) -> 
                     ),
                 )
             )
-    store = SessionStore.reopen(path)
-    store.write([*rows, (_USED, ())])
-    store.close()
-    return path
+    return put(path, *rows, (_USED, ()))

@@ -307,6 +307,19 @@ def finished(code: int = 0, seconds: float = 90.0, **more: Any) -> dict[str, Any
     }
 
 
+def put(path: Path, *rows: statements.Row) -> Path:
+    """Write further rows into a session."""
+    recorded = store.SessionStore.reopen(path)
+    recorded.write(rows)
+    recorded.close()
+    return path
+
+
+def end(path: Path) -> None:
+    """The run ends, while its recorder continues the study."""
+    put(path, *(statements.meta(key, value) for key, value in finished().items()))
+
+
 def plan(folder: Path, *runs: str, problems: dict[str, Any] | None = None) -> None:
     """The plan of a study with these session names, one environment each."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 from textual.screen import Screen
 
 from gpuwatch.session.machine_now import MachineNow
@@ -20,7 +19,7 @@ from gpuwatch.tui.new_run.screen import NewRunScreen
 from gpuwatch.tui.widgets import palette
 
 from .conftest import Fake, entry
-from .harness import live, running, screen_text, shows
+from .harness import Keys, live, running, screen_text, shows
 from .hostile import check_screen
 from .sessions import START_UNIX_NS, finished
 from .terminal.test_hostile import PAGES
@@ -33,7 +32,7 @@ SIZES = ((200, 60), (10, 3), (1, 1), (60, 16), (300, 2), (40, 8), (80, 24))
 LOG = [("stdout", "epoch 1"), ("stderr", "a warning")]
 
 
-async def through_all_sizes(app: GpuwatchApp, pilot: Pilot[int]) -> None:
+async def through_all_sizes(app: GpuwatchApp, pilot: Keys) -> None:
     for width, height in SIZES:
         await pilot.resize_terminal(width, height)
         await pilot.pause()

@@ -114,8 +114,7 @@ async def test_new_run(fake: Fake, monkeypatch: pytest.MonkeyPatch, size: tuple[
     part = {"cases": [{"label": "train.py"}], "environments": [{"label": "bare"}]}
     fake.plans(parts=[part], runs=[{"environment": 0}], seconds=42.0)
     async with running(NewRunScreen, size) as (app, pilot):
-        await pilot.press(*"python train.py --lr 3e-4")
-        await shows(pilot, "✓ 1 run: train.py in bare")
+        await pilot.press(*"python train.py --lr 3e-4", shows="✓ 1 run: train.py in bare")
         await shows(pilot, "Engine of bare")
         await shows(pilot, "GPUs: all of 8")
         await until(pilot, lambda: screen_text(app).count("--lr 3e-4") == 2)  # the plan's, too
@@ -152,16 +151,14 @@ async def test_compare_study(tmp_path: Path, size: tuple[int, int]) -> None:
 
 async def test_numbers(session: Make) -> None:
     async with live(session()) as (app, pilot):
-        await pilot.press("i")
-        await shows(pilot, "every number")
+        await pilot.press("i", shows="every number")
         check_snapshot("numbers-80x24", screen_text(app))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 async def test_roofline(session: Make, size: tuple[int, int]) -> None:
     async with live(session(**MEASURED), size) as (app, pilot):
-        await pilot.press("o")
-        await shows(pilot, "last minute")
+        await pilot.press("o", shows="last minute")
         check_snapshot(name_of("roofline", size), screen_text(app))
 
 
@@ -169,13 +166,11 @@ async def test_roofline(session: Make, size: tuple[int, int]) -> None:
 async def test_kernels(session: Make, size: tuple[int, int]) -> None:
     meta = {**finished(), "profile": PROFILE}
     async with live(session(meta=meta, alive=False), size) as (app, pilot):
-        await pilot.press("K")
-        await shows(pilot, "torch.profiler")
+        await pilot.press("K", shows="torch.profiler")
         check_snapshot(name_of("kernels", size), screen_text(app))
 
 
 async def test_help(session: Make) -> None:
     async with live(session()) as (app, pilot):
-        await pilot.press("question_mark")
-        await shows(pilot, "all keys of this screen")
+        await pilot.press("question_mark", shows="all keys of this screen")
         check_snapshot("help-80x24", screen_text(app))

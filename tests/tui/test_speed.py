@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 from textual.drivers.headless_driver import HeadlessDriver
-from textual.pilot import Pilot
 
 from gpuwatch.session.writing.statements import insert
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.live.screen import LiveScreen
 
-from .harness import live, shows, until
+from .harness import Keys, live, on_top, until
 from .sessions import NS
 
 pytestmark = pytest.mark.usefixtures("programs")
@@ -69,12 +68,11 @@ def grow(path: Path, seconds: int) -> Iterator[int]:
     store.close()
 
 
-async def watched(app: GpuwatchApp, pilot: Pilot[int], path: Path, seconds: int) -> float:
+async def watched(app: GpuwatchApp, pilot: Keys, path: Path, seconds: int) -> float:
     """Run the screen until it has shown this number of further seconds; returns the mean of what
     one of them sends, in bytes, without the largest: on a busy machine the clock is redrawn once
     more in one."""
-    screen = app.screen
-    assert isinstance(screen, LiveScreen)
+    screen = on_top(app, LiveScreen)
     sent, sizes = Sent(app), [0]
     for t in grow(path, seconds):
         await until(pilot, lambda t=t: screen.snapshot is not None and screen.snapshot.t >= t)  # type: ignore[misc]
@@ -94,8 +92,7 @@ async def test_an_update_of_the_live_screen_is_at_most_8_kb(session: Make, gpus:
 async def test_the_grid_of_eight_gpus_sends_at_most_15_kb(session: Make) -> None:
     path = session(kind="machine", gpus=8, interval=1.0, known_card=True)
     async with live(path, SIZE) as (app, pilot):
-        await pilot.press("g")
-        await shows(pilot, "8 GPUs")
+        await pilot.press("g", shows="8 GPUs")
         await pilot.pause()
         assert 0 < await watched(app, pilot, path, 10) <= 15_000
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from gpuwatch.analysis.study.read import read, read_sessions, read_study
 from gpuwatch.analysis.summary.load import OTHERS
 from gpuwatch.core.errors import NewerSchema, NotASession, StorageError
 from gpuwatch.core.models import Environment, Problem
-from gpuwatch.core.processes import identify
 from gpuwatch.report.document.study import cautions, compared
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.plan import Part, Plan, PlannedRun
@@ -32,20 +30,17 @@ from tests.analysis.recorded_studies import (
     START,
     WOBBLE,
     blocks_of,
+    here,
     only,
     planned,
     recorded,
+    result_of,
     run,
 )
+from tests.analysis.sessions import step_line
 
 EFFECTS = {"bare": 1.0, "docker=image": 1.03}
 PAIR = blocks_of(5, BARE, DOCKER)
-
-
-def step(n: int, seconds: float | list[float] | None, **more: Any) -> dict[str, Any]:
-    at = round((sessions.WARM + n * SECONDS) * sessions.SECOND)
-    told = {} if seconds is None else {"seconds": seconds}
-    return {"event": "step", "step": n, "samples": 64, "monotonic_ns": at, **told, **more}
 
 
 def runs(
@@ -65,9 +60,9 @@ def runs(
 
 
 def test_the_steady_state_is_over_full_timed_steps_alone(tmp_path: Path) -> None:
-    lines = [step(1, 9.0, warmup=True)]
-    lines += [step(n, 0.5) for n in range(1, 16)]
-    lines += [step(16, 0.1, partial=[16])]
+    lines = [step_line(1, 9.0, warmup=True)]
+    lines += [step_line(n, 0.5) for n in range(1, 16)]
+    lines += [step_line(16, 0.1, partial=[16])]
     found = read(run(tmp_path / "a.gpuwatch", steps=lines))
     assert (found.steady.seconds, found.steady.count) == (pytest.approx(0.5), 15)
 
@@ -75,14 +70,14 @@ def test_the_steady_state_is_over_full_timed_steps_alone(tmp_path: Path) -> None
 def test_without_times_the_gaps_between_the_ends_that_were_told_are_the_steps(
     tmp_path: Path,
 ) -> None:
-    found = read(run(tmp_path / "a.gpuwatch", steps=[step(n, None) for n in range(1, 17)]))
+    found = read(run(tmp_path / "a.gpuwatch", steps=[step_line(n, None) for n in range(1, 17)]))
     assert (found.steady.seconds, found.steady.count) == (pytest.approx(SECONDS), 15)
 
 
 def test_lines_that_tell_no_time_give_no_value_however_regularly_they_arrive(
     tmp_path: Path,
 ) -> None:
-    lines = [{**step(n, None), "monotonic_ns": None} for n in range(1, 41)]
+    lines = [{**step_line(n, None), "monotonic_ns": None} for n in range(1, 41)]
     found = read(run(tmp_path / "a.gpuwatch", steps=lines))
     assert (found.steady.seconds, found.steady.reason) == (None, UNTIMED)
     assert found.summary.steps.count == 40
@@ -92,20 +87,20 @@ def test_lines_that_tell_no_time_give_no_value_however_regularly_they_arrive(
     ("lines", "reason"),
     [
         ((), "no timed step was reported"),
-        ([step(1, 0.5, warmup=True)], "no timed step was reported"),
+        ([step_line(1, 0.5, warmup=True)], "no timed step was reported"),
         (
-            [step(n, None, count=2) for n in range(2, 41, 2)],
+            [step_line(n, None, count=2) for n in range(2, 41, 2)],
             TOGETHER,
         ),
         *(
             (
-                [step(n, seconds) for n in range(1, 21)],
+                [step_line(n, seconds) for n in range(1, 21)],
                 "a reported step time is impossible",
             )
             for seconds in (0.0, 1e-13)
         ),
         (
-            [step(n, 0.5) for n in range(1, 9)],
+            [step_line(n, 0.5) for n in range(1, 9)],
             "8 timed steps are too few for a steady state (10 are needed: --steps)",
         ),
     ],
@@ -127,8 +122,7 @@ def test_a_session_that_cannot_be_read_is_a_note_that_names_it(tmp_path: Path) -
 
 
 def test_a_study_that_ended_early_says_what_goes_on_with_it(tmp_path: Path) -> None:
-    recorded(tmp_path, [PAIR], EFFECTS, left_out=range(5, 13))
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [PAIR], EFFECTS, left_out=range(5, 13))
     assert result.to_come == 0
     assert result.notes[0] == (
         f"ended early: 8 of 12 runs never started; `gpuwatch resume {tmp_path}` starts them"
@@ -136,19 +130,9 @@ def test_a_study_that_ended_early_says_what_goes_on_with_it(tmp_path: Path) -> N
 
 
 def test_a_study_that_goes_on_says_how_many_runs_are_to_come(tmp_path: Path) -> None:
-    me = identify(os.getpid())
-    assert me is not None
-    recorder = asdict(me)
-    here = {"extra": {"recorder": recorder}}
+    options = dict.fromkeys(range(1, 7), here())
     gone = {12: Problem("out-of-memory", "no memory")}
-    recorded(
-        tmp_path,
-        [PAIR],
-        EFFECTS,
-        left_out=range(7, 13),
-        options=dict.fromkeys(range(1, 7), here),
-        problems=gone,
-    )
+    recorded(tmp_path, [PAIR], EFFECTS, left_out=range(7, 13), options=options, problems=gone)
     result = read_study(tmp_path)
     assert result.to_come == 5
     assert only(result).contrasts[0].sentence.endswith("2 of 3 blocks so far, 2 to come.")
@@ -241,8 +225,7 @@ def test_two_studies_are_judged_by_the_margin_of_their_plans(tmp_path: Path) -> 
 
 
 def test_of_two_warnings_of_a_kind_in_one_run_the_first_is_told(tmp_path: Path) -> None:
-    recorded(tmp_path / "one", [blocks_of(1, BARE, margin=0.05)], EFFECTS)
-    result = read_study(tmp_path / "one")
+    result = result_of(tmp_path / "one", [blocks_of(1, BARE, margin=0.05)], EFFECTS)
     (session, *_) = result.sessions
     findings = tuple(Finding("sharing", True, text, None, None, "") for text in ("one", "two"))
     shared = replace(session, efficiency=replace(session.efficiency, findings=findings))
@@ -431,19 +414,20 @@ def test_two_runs_of_different_blocks_are_described_without_their_blocks(tmp_pat
 
 def test_a_value_of_the_last_steps_alone_is_told(tmp_path: Path) -> None:
     late = [
-        step(n, SECONDS * (1.1 if n > 88 else 1.0) * (1 + 1e-4 * (n % 3))) for n in range(1, 101)
+        step_line(n, SECONDS * (1.1 if n > 88 else 1.0) * (1 + 1e-4 * (n % 3)))
+        for n in range(1, 101)
     ]
     plan = planned([PAIR])
     odd = {run.index: {"steps": late} for run in plan.runs if run.environment == DOCKER}
-    recorded(tmp_path, [PAIR], EFFECTS, options=odd)
-    question = only(read_study(tmp_path))
+    question = only(result_of(tmp_path, [PAIR], EFFECTS, options=odd))
     told = "the step time changed its level; steady are only the last 12 of 100 steps or more"
     assert f"5 of 5 runs of docker=image: {told}" in question.notes
 
 
 def test_of_steps_that_do_not_all_tell_their_samples_there_is_no_throughput(tmp_path: Path) -> None:
     told = [
-        step(n, SECONDS * (1 + 1e-4 * (n % 3)), samples=64 if n % 9 else None) for n in range(1, 61)
+        step_line(n, SECONDS * (1 + 1e-4 * (n % 3)), samples=64 if n % 9 else None)
+        for n in range(1, 61)
     ]
     plan = planned([PAIR])
     recorded(tmp_path, [PAIR], EFFECTS, options={run.index: {"steps": told} for run in plan.runs})

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 import statistics
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from gpuwatch.analysis.study.not_run import blocks_done, not_run
 from gpuwatch.analysis.study.notes import doubts, run_names
 from gpuwatch.analysis.study.read import Read, read, read_study
 from gpuwatch.core.models import Environment, Problem, Workload
-from gpuwatch.core.processes import identify
 from gpuwatch.session import placement
 from gpuwatch.session.in_part import InPart, RunInPart
 from gpuwatch.session.placement import JobState, Placement
@@ -33,9 +31,11 @@ from tests.analysis.recorded_studies import (
     SECONDS,
     START,
     blocks_of,
+    here,
     only,
     planned,
     recorded,
+    result_of,
     run,
     step_seconds,
     written,
@@ -56,8 +56,7 @@ def contrast(result: StudyResult, label: str = "docker=image") -> Contrast:
 
 def test_a_side_whose_output_is_partly_missing_is_told_beside_its_verdict(tmp_path: Path) -> None:
     until = {"code": 0, "text": "why", "output_until": 6_500_000_000}
-    recorded(tmp_path, [PAIR], EFFECTS, options={4: {"result": until}})
-    question = only(read_study(tmp_path))
+    question = only(result_of(tmp_path, [PAIR], EFFECTS, options={4: {"result": until}}))
     (note,) = [each for each in question.notes if "nothing is known" in each]
     assert note.startswith("1 of 7 runs of docker=image: ") and "output after 6.5 s" in note
 
@@ -80,8 +79,7 @@ def test_the_change_is_the_geometric_mean_of_the_ratios_within_blocks(
 
 
 def test_the_comparisons_of_a_question_share_one_level(tmp_path: Path) -> None:
-    recorded(tmp_path, [ALL], EFFECTS)
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [ALL], EFFECTS)
     assert [each.verdict.comparisons for each in only(result).contrasts] == [2, 2]
     assert contrast(result).verdict.kind is Kind.SLOWER
     assert contrast(result, "apptainer=image").verdict.kind in (Kind.SAME, Kind.SMALL)
@@ -98,8 +96,7 @@ def test_the_warm_up_block_is_shown_and_not_judged(tmp_path: Path) -> None:
 
 
 def test_a_block_counts_where_both_have_a_value(tmp_path: Path) -> None:
-    recorded(tmp_path, [PAIR], EFFECTS, options={4: {"result": FAILED}})
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [PAIR], EFFECTS, options={4: {"result": FAILED}})
     found = contrast(result)
     assert found.ratios[0] is None and None not in found.ratios[1:]
     assert (found.verdict.pairs, found.verdict.kind) == (6, Kind.SLOWER)
@@ -113,9 +110,8 @@ def test_a_block_counts_where_both_have_a_value(tmp_path: Path) -> None:
 
 
 def test_more_than_a_fifth_without_a_value_and_nothing_can_be_told(tmp_path: Path) -> None:
-    few = {"steps": [sessions_step(n) for n in range(1, 6)]}
-    recorded(tmp_path, [PAIR], EFFECTS, options={4: few, 8: few})
-    found = contrast(read_study(tmp_path))
+    few = {"steps": [sessions.step_line(n) for n in range(1, 6)]}
+    found = contrast(result_of(tmp_path, [PAIR], EFFECTS, options={4: few, 8: few}))
     assert found.verdict.pairs == 5
     assert (found.verdict.kind, found.verdict.lacking) == (Kind.CANT_TELL, True)
     assert found.verdict.estimate == pytest.approx(0.03, abs=0.003)
@@ -135,16 +131,14 @@ def test_more_than_a_fifth_without_a_value_and_nothing_can_be_told(tmp_path: Pat
 
 def test_pairs_that_either_side_lost_count_together(tmp_path: Path) -> None:
     lost = {key: {"result": FAILED} for key in (3, 5, 8, 10)}  # bare in 1, 2; docker in 3, 4
-    recorded(tmp_path, [blocks_of(10, BARE, DOCKER)], EFFECTS, options=lost)
-    found = contrast(read_study(tmp_path))
+    found = contrast(result_of(tmp_path, [blocks_of(10, BARE, DOCKER)], EFFECTS, options=lost))
     assert (found.verdict.kind, found.verdict.pairs) == (Kind.CANT_TELL, 6)
     assert "4 of 10 blocks have no pair of values; 2 of 10 runs of bare failed" in found.sentence
 
 
 def test_the_same_block_lost_on_both_sides_is_one_pair(tmp_path: Path) -> None:
     lost = {key: {"result": FAILED} for key in (3, 4)}
-    recorded(tmp_path, [blocks_of(6, BARE, DOCKER)], EFFECTS, options=lost)
-    found = contrast(read_study(tmp_path))
+    found = contrast(result_of(tmp_path, [blocks_of(6, BARE, DOCKER)], EFFECTS, options=lost))
     assert (found.verdict.kind, found.verdict.pairs) == (Kind.SLOWER, 5)
     assert found.sentence.endswith(
         " 5 of 6 paired blocks, noise <0.1 %, 97.5 and 95 % intervals (Holm, 2 tests)."
@@ -161,21 +155,14 @@ def test_a_comparison_that_lacks_too_much_takes_no_share_of_the_error(tmp_path: 
     assert with_it.change is not None and with_it.change.level == pytest.approx(0.975), "two values"
 
 
-def live() -> dict[str, Any]:
-    """Of a run that goes on: this process."""
-    me = identify(os.getpid())
-    assert me is not None
-    return {"extra": {"recorder": asdict(me), "result": None}}
-
-
 def test_a_block_that_goes_on_is_still_to_come(tmp_path: Path) -> None:
-    recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], EFFECTS, options={12: live()})
+    recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], EFFECTS, options={12: here(result=None)})
     assert read_study(tmp_path).to_come == 0
     assert contrast(read_study(tmp_path)).sentence.endswith("4 blocks so far, 1 to come.")
 
 
 def test_a_block_that_was_lost_is_not_to_come(tmp_path: Path) -> None:
-    options = {3: {"result": FAILED}, 8: live()}
+    options = {3: {"result": FAILED}, 8: here(result=None)}
     recorded(
         tmp_path, [blocks_of(5, BARE, DOCKER)], EFFECTS, options=options, left_out=range(9, 13)
     )
@@ -191,7 +178,7 @@ def test_a_study_whose_recorder_was_killed_says_the_same_as_before(
     part = blocks_of(blocks, BARE, DOCKER)
     (tmp_path / "before").mkdir()
     for folder, recorder in (
-        (tmp_path / "before", live()),
+        (tmp_path / "before", here(result=None)),
         (tmp_path, {"extra": {"result": None}}),
     ):
         later = range(killed + 1, 2 * blocks + 3)
@@ -207,30 +194,23 @@ def test_of_a_study_that_nobody_records_the_blocks_that_are_not_here_never_ran(
     tmp_path: Path,
 ) -> None:
     part = blocks_of(5, BARE, DOCKER)
-    recorded(tmp_path / "one", [part], EFFECTS, left_out=[12])
-    result = read_study(tmp_path / "one")
+    result = result_of(tmp_path / "one", [part], EFFECTS, left_out=[12])
     assert contrast(result).sentence.endswith(" 4 blocks so far, 1 never ran.")
     assert result.to_come == 0
 
 
 def test_a_baseline_without_a_run_is_waited_for_only_while_somebody_records(tmp_path: Path) -> None:
     part = blocks_of(5, BARE, DOCKER)
-    for folder, last in (("going", live()), ("over", {})):
+    for folder, last in (("going", here(result=None)), ("over", {})):
         recorded(tmp_path / folder, [part], EFFECTS, options={12: last}, left_out=range(1, 12, 2))
     assert "nothing to compare with bare yet" in contrast(read_study(tmp_path / "going")).sentence
     over = only(read_study(tmp_path / "over"))
     assert ([cell.label for cell in over.cells], over.contrasts) == (["docker=image"], ())
 
 
-def sessions_step(n: int) -> dict[str, Any]:
-    at = round((sessions.WARM + n * SECONDS) * sessions.SECOND)
-    return {"event": "step", "step": n, "samples": 64, "seconds": SECONDS, "monotonic_ns": at}
-
-
 def test_runs_that_were_not_started_count_as_lacking(tmp_path: Path) -> None:
     gone = {index: Problem("failed-twice", "it failed twice") for index in (12, 14, 16)}
-    recorded(tmp_path, [PAIR], EFFECTS, left_out=(12, 14, 16), problems=gone)
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [PAIR], EFFECTS, left_out=(12, 14, 16), problems=gone)
     assert contrast(result).verdict.kind is Kind.CANT_TELL
     assert "3 of 7 runs of docker=image did not run" in contrast(result).sentence
     assert len(only(result).cells[1].not_run) == 3
@@ -261,16 +241,14 @@ def test_runs_that_were_fetched_in_part_are_told_and_count_in_no_verdict(tmp_pat
 
 def test_a_study_that_was_stopped_is_judged_by_the_blocks_that_it_has(tmp_path: Path) -> None:
     rest = dict.fromkeys(range(13, 17), Problem(STUDY_ENDED, "the study was stopped"))
-    recorded(tmp_path, [PAIR], EFFECTS, left_out=list(rest), problems=rest)
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [PAIR], EFFECTS, left_out=list(rest), problems=rest)
     verdict = contrast(result).verdict
     assert (verdict.kind, verdict.pairs) == (Kind.SLOWER, 5)
     assert result.notes[0] == "ended early: 4 of 16 runs never began"
 
 
 def test_after_the_warm_up_block_there_is_nothing_to_say_yet(tmp_path: Path) -> None:
-    recorded(tmp_path, [PAIR], EFFECTS, left_out=range(3, 17))
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [PAIR], EFFECTS, left_out=range(3, 17))
     assert contrast(result).verdict.kind is Kind.DESCRIBED
     assert contrast(result).sentence == ("docker=image: there is nothing to compare with bare yet.")
     assert only(result).table == ()
@@ -278,8 +256,7 @@ def test_after_the_warm_up_block_there_is_nothing_to_say_yet(tmp_path: Path) -> 
 
 def test_a_baseline_without_a_value_gives_way_to_the_next(tmp_path: Path) -> None:
     bare = {index: {"result": FAILED} for index in range(1, 25, 3)}
-    recorded(tmp_path, [ALL], EFFECTS, options=bare)
-    question = only(read_study(tmp_path))
+    question = only(result_of(tmp_path, [ALL], EFFECTS, options=bare))
     assert [(each.baseline, each.other) for each in question.contrasts] == [(1, 0), (1, 2)]
     assert question.contrasts[0].verdict.kind is Kind.CANT_TELL
     assert question.contrasts[1].verdict.kind is Kind.FASTER
@@ -292,8 +269,9 @@ def test_the_baseline_stays_while_its_runs_are_still_to_come(tmp_path: Path, war
     part = blocks_of(5, BARE, DOCKER, APPTAINER, warmup_blocks=warmup)
     bare = 1 + 3 * warmup
     rest = [bare, *range(bare + 3, 3 * (5 + warmup) + 1)]
-    recorded(tmp_path, [part], EFFECTS, left_out=rest, options={bare + 1: live()})
-    result = read_study(tmp_path)
+    result = result_of(
+        tmp_path, [part], EFFECTS, left_out=rest, options={bare + 1: here(result=None)}
+    )
     assert only(result).cells[0].label == "bare"
     assert [(each.baseline, each.other) for each in only(result).contrasts] == [(0, 1), (0, 2)]
     assert not any("gave no value" in note for note in only(result).notes)
@@ -308,24 +286,21 @@ def test_an_environment_that_never_ran_is_told_and_the_next_is_the_baseline(
 ) -> None:
     part = Part("", (RESNET,), (BARE, DOCKER, APPTAINER))
     gone = {1: Problem("no-python", "no interpreter has torch", "install torch")}
-    recorded(tmp_path, [part], EFFECTS, left_out=(1,), problems=gone)
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [part], EFFECTS, left_out=(1,), problems=gone)
     assert [cell.label for cell in only(result).cells] == ["docker=image", "apptainer=image"]
     assert "bare gave no value" in only(result).notes[0]
     assert [each.why for each in result.not_run] == ["bare did not run: no interpreter has torch"]
 
 
 def test_three_blocks_give_no_verdict(tmp_path: Path) -> None:
-    recorded(tmp_path, [blocks_of(3, BARE, DOCKER)], EFFECTS)
-    found = contrast(read_study(tmp_path))
+    found = contrast(result_of(tmp_path, [blocks_of(3, BARE, DOCKER)], EFFECTS))
     assert found.verdict.kind is Kind.DESCRIBED
     assert found.verdict.change is not None
     assert found.sentence.endswith("against bare. No verdict: 3 blocks, needs 5.")
 
 
 def test_one_run_each_gives_no_verdict(tmp_path: Path) -> None:
-    recorded(tmp_path, [Part("", (RESNET,), (BARE, DOCKER))], EFFECTS)
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [Part("", (RESNET,), (BARE, DOCKER))], EFFECTS)
     found = contrast(result)
     assert found.verdict.kind is Kind.DESCRIBED
     assert "No verdict: 1 run of each, needs 5." in found.sentence
@@ -336,8 +311,7 @@ def test_one_run_each_gives_no_verdict(tmp_path: Path) -> None:
 
 
 def test_swapping_the_baseline_inverts_the_ratio_and_the_verdict(tmp_path: Path) -> None:
-    recorded(tmp_path / "a", [PAIR], EFFECTS)
-    there = contrast(read_study(tmp_path / "a"))
+    there = contrast(result_of(tmp_path / "a", [PAIR], EFFECTS))
     written(tmp_path / "b", plan := planned([blocks_of(7, DOCKER, BARE)]))
     of_a = {(each.block, each.environment): each for each in planned([PAIR]).runs}
     for each in plan.runs:
@@ -469,14 +443,12 @@ def test_another_reason_stays_where_clocks_were_held_down_too(tmp_path: Path) ->
         for each in planned([PAIR]).runs
         if each.environment is DOCKER
     }
-    recorded(tmp_path, [PAIR], EFFECTS, options=options)
-    (reason,) = contrast(read_study(tmp_path)).verdict.reasons
+    (reason,) = contrast(result_of(tmp_path, [PAIR], EFFECTS, options=options)).verdict.reasons
     assert "batch size" in reason
 
 
 def test_an_outlier_is_marked_and_kept(tmp_path: Path) -> None:
-    recorded(tmp_path, [PAIR], EFFECTS, options={6: {"seconds": 0.9}})
-    cell = only(read_study(tmp_path)).cells[1]
+    cell = only(result_of(tmp_path, [PAIR], EFFECTS, options={6: {"seconds": 0.9}})).cells[1]
     assert [run.outlier for run in cell.judged] == [False, True, *[False] * 5]
     assert contrast(read_study(tmp_path)).verdict.pairs == 7
 
@@ -491,8 +463,7 @@ def test_the_mean_over_cases_is_geometric_and_by_block(tmp_path: Path) -> None:
         for each in plan.runs
         if each.index in slower
     }
-    recorded(tmp_path, [part], EFFECTS, options=options)
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [part], EFFECTS, options=options)
     assert [question.label for question in result.questions] == ["resnet50", "alexnet"]
     (found,) = result.overall
     means = [
@@ -518,8 +489,7 @@ def test_a_mean_over_cases_is_judged_as_they_are(tmp_path: Path) -> None:
         slow = 1.33 if second else 1.0  # whichever runs second takes a third longer
         start = START + 10_000 * block + 4_000 * second + each.index
         places[each.index] = {"seconds": slow * step_seconds(each, effects), "start": start}
-    recorded(tmp_path, [part], effects, options=places)
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [part], effects, options=places)
     (found,) = result.overall
     assert found.kind is Kind.SAME and abs(found.change.estimate) < 0.01
     assert "over 2 cases: SAME, mean step time" in found.sentence
@@ -567,8 +537,7 @@ def test_a_block_on_two_gpus_of_one_node_is_invalid_and_never_a_pair(tmp_path: P
     recorded(tmp_path / "one", [PAIR], EFFECTS, options=pods)
     alone = contrast(read_study(tmp_path / "one", across_devices=True))
     assert alone.verdict.kind is Kind.SLOWER and alone.verdict.paired
-    recorded(tmp_path / "two", [PAIR], EFFECTS, options={**pods, 6: moved})
-    found = contrast(read_study(tmp_path / "two"))
+    found = contrast(result_of(tmp_path / "two", [PAIR], EFFECTS, options={**pods, 6: moved}))
     said = "another GPU of the same model in block 2: GPU-1 against GPU-2"
     assert found.verdict.kind is Kind.INVALID and found.verdict.reasons == (
         f"{said} (--across-devices compares them)",
@@ -590,8 +559,7 @@ def test_a_sweep_goes_through_its_values_in_the_order_asked_for(tmp_path: Path) 
     gone = {
         index: Problem("out-of-memory", "ran out of memory at batch size 128") for index in late
     }
-    recorded(tmp_path, [part], {"bare": 1.0}, left_out=late, problems=gone)
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [part], {"bare": 1.0}, left_out=late, problems=gone)
     (sweep,) = result.sweeps
     assert sweep.label == "resnet50 in bare: batch size"
     assert [point.value for point in sweep.points] == [64, 16, 128]
@@ -605,18 +573,11 @@ def test_a_sweep_goes_through_its_values_in_the_order_asked_for(tmp_path: Path) 
 
 
 def test_of_a_sweep_that_has_only_warmed_up_the_rest_is_to_come(tmp_path: Path) -> None:
-    me = identify(os.getpid())
-    assert me is not None
-    here = {"extra": {"recorder": asdict(me)}}
-    part = sizes(16, 64)
-    recorded(
-        tmp_path,
-        [part],
-        {"bare": 1.0},
-        left_out=range(4, 13),
-        options=dict.fromkeys(range(1, 4), here),
+    options = dict.fromkeys(range(1, 4), here())
+    result = result_of(
+        tmp_path, [sizes(16, 64)], {"bare": 1.0}, left_out=range(4, 13), options=options
     )
-    (sweep,) = read_study(tmp_path).sweeps
+    (sweep,) = result.sweeps
     assert [point.why for point in sweep.points] == [None, "still to come"]
 
 
@@ -637,8 +598,7 @@ def test_a_sweep_over_two_parameters_is_one_for_each_setting_of_the_other(tmp_pa
 
 
 def test_an_environment_against_itself_gives_the_noise_floor(tmp_path: Path) -> None:
-    recorded(tmp_path, [blocks_of(7, *AGAIN)], {"bare#1": 1.0, "bare#2": 1.0})
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [blocks_of(7, *AGAIN)], {"bare#1": 1.0, "bare#2": 1.0})
     (noise,) = result.noise
     found = contrast(result, "bare#2")
     assert noise.label == "resnet50 in bare"
@@ -660,8 +620,7 @@ def test_numbered_labels_of_different_settings_are_two_environments(tmp_path: Pa
     """A plan may number what differs in more than the label shows."""
     large = Environment("docker", "docker=x#2", image="x", shm_bytes=1 << 30)
     part = blocks_of(5, Environment("docker", "docker=x#1", image="x"), large)
-    recorded(tmp_path, [part], {"docker=x#1": 1.0, "docker=x#2": 1.0})
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [part], {"docker=x#1": 1.0, "docker=x#2": 1.0})
     assert result.noise == ()
     assert "docker=x#2 costs less than 1 % here" in contrast(result, "docker=x#2").sentence
 
@@ -681,8 +640,7 @@ def test_without_any_steps_whole_runs_are_compared_and_that_is_said(tmp_path: Pa
         index: {"steps": (), "real": 10.0 + 0.01 * index + 0.3 * (index % 2 == 0)}
         for index in range(1, 17)
     }
-    recorded(tmp_path, [PAIR], EFFECTS, options=options)
-    question = only(read_study(tmp_path))
+    question = only(result_of(tmp_path, [PAIR], EFFECTS, options=options))
     assert question.metric == "whole run"
     assert question.cells[0].runs[0].value == pytest.approx(10.01)
     assert question.contrasts[0].verdict.kind is Kind.SLOWER
@@ -694,8 +652,7 @@ def test_without_any_steps_whole_runs_are_compared_and_that_is_said(tmp_path: Pa
 
 def test_steps_and_whole_runs_are_never_mixed(tmp_path: Path) -> None:
     options = {index: {"steps": (), "real": 10.0} for index in range(2, 17, 2)}
-    recorded(tmp_path, [PAIR], EFFECTS, options=options)
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [PAIR], EFFECTS, options=options)
     question = only(result)
     (note,) = [each for each in doubts(result) if "no steps, so utilization" in each]
     assert "docker=image) (8 runs): no steps" in note and "of the whole run" in note
@@ -712,8 +669,7 @@ def test_a_run_that_was_to_last_a_time_has_a_step_time_and_no_time_of_its_own(
     recorded(tmp_path / "a", [part], EFFECTS, options={1: {"result": stopped}})
     assert only(read_study(tmp_path / "a")).cells[0].mean == pytest.approx(SECONDS)
     by_hand = {**stopped, "stopped": "stop"}
-    recorded(tmp_path / "b", [part], EFFECTS, options={1: {"result": by_hand}})
-    alone = only(read_study(tmp_path / "b"))
+    alone = only(result_of(tmp_path / "b", [part], EFFECTS, options={1: {"result": by_hand}}))
     assert alone.cells[0].mean == pytest.approx(SECONDS), "a single run is described"
     assert alone.contrasts[0].verdict.kind is Kind.DESCRIBED
     recorded(tmp_path / "c", [PAIR], EFFECTS, options={1: {"result": by_hand}})
@@ -746,8 +702,7 @@ def test_the_design_is_said(tmp_path: Path) -> None:
 
 def test_a_block_that_was_resumed_after_an_hour_is_named(tmp_path: Path) -> None:
     later = {index: {"start": START + 1000 * index + 3600} for index in range(6, 17)}
-    recorded(tmp_path, [PAIR], EFFECTS, options=later)
-    (note, _) = read_study(tmp_path).notes
+    (note, _) = result_of(tmp_path, [PAIR], EFFECTS, options=later).notes
     assert note.startswith("the runs of block 2 lie far apart (more than an hour")
 
 
@@ -786,8 +741,7 @@ def test_what_all_environments_have_is_left_out_where_variables_differ(
     tmp_path: Path, first: str, second: str, labels: tuple[str, str]
 ) -> None:
     part = blocks_of(3, Environment("bare", first), Environment("bare", second))
-    recorded(tmp_path, [part], {first: 1.0, second: 1.1})
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [part], {first: 1.0, second: 1.1})
     (tmp_path / PLAN).unlink()
     for each in (result, read_study(tmp_path)):
         assert tuple(cell.label for cell in only(each).cells) == labels

@@ -31,7 +31,7 @@ from gpuwatch.report.text import as_text
 from gpuwatch.session.reading.reader import CHUNK, SessionReader
 from gpuwatch.session.study.study_folder import SUMMARY_JSON
 from gpuwatch.session.study.summary import sayings
-from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
+from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, result_of
 from tests.analysis.sessions import SECOND, STEPS, WARM, Make, step_line, summary
 from tests.reading import events
 
@@ -215,8 +215,7 @@ def test_every_report_of_a_study_has_loss_and_accuracies_side_by_side(tmp_path: 
         index: {"steps": lines(loss=0.1 if index % 2 else 0.2), "run": seeded()}
         for index in range(1, 17)
     }
-    recorded(tmp_path, [blocks_of(7, BARE, DOCKER)], EFFECTS, options=losses)
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [blocks_of(7, BARE, DOCKER)], EFFECTS, options=losses)
     (question,) = result.questions
     rows = {row.name: row for row in question.table}
     assert set(NAMES) <= rows.keys()
@@ -251,8 +250,7 @@ def test_a_verdict_on_runs_whose_loss_is_no_number_says_so_everywhere(tmp_path: 
         return {"steps": lost}
 
     options = {index: of(index) for index in range(1, 17)}
-    recorded(tmp_path, [blocks_of(7, BARE, DOCKER)], EFFECTS, options=options)
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [blocks_of(7, BARE, DOCKER)], EFFECTS, options=options)
     told = f"In 7 of 7 runs of {DOCKER.label} the loss is no finite number any more."
     assert told in result.questions[0].contrasts[0].sentence
     note = "(8 runs): the loss is no finite number any more (since step 11 to step 15)"
@@ -274,8 +272,7 @@ def test_a_sweep_of_the_learning_rate_says_which_has_the_lowest_loss(tmp_path: P
     )
     part = blocks_of(3, BARE, workloads=cases, sweep={"lr": rates})
     losses = {at: {"steps": lines(loss=0.3 if at % 2 else 0.2)} for at in range(1, 9)}
-    recorded(tmp_path, [part], {BARE.label: 1.0}, options=losses)
-    result = read_study(tmp_path)
+    result = result_of(tmp_path, [part], {BARE.label: 1.0}, options=losses)
     (sweep,) = result.sweeps
     assert [(each.loss, each.acc1, each.acc5) for each in sweep.points] == [
         (0.3, 0.625, 1.0),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,7 @@ from tests.report import results
 from ..conftest import Fake, entry
 from ..harness import live, running, screen_text, shows, until
 from ..sessions import finished, plan
+from ..snapshots_of import texts
 
 pytestmark = pytest.mark.usefixtures("every_size")
 
@@ -41,17 +43,13 @@ whole = partial(CompareScreen, whole=True)
 """The screen after ``a``: with all figures."""
 
 
+OVER: dict[str, Any] = {"meta": finished(), "alive": False}
+
+
 def many(session: Make, count: int) -> list[Path]:
     """Sessions of one workload, each slower than the one before by a tenth of the first."""
     return [
-        session(
-            f"{n:02d}-env{n}",
-            environment=f"env{n}",
-            pace=1 + n / 10,
-            start=100 * n,
-            meta=finished(),
-            alive=False,
-        )
+        session(f"{n:02d}-env{n}", environment=f"env{n}", pace=1 + n / 10, start=100 * n, **OVER)
         for n in range(count)
     ]
 
@@ -80,35 +78,29 @@ async def test_only_what_differs_is_shown_the_largest_change_first_and_a_shows_a
         rounded = [round(size, 2) for size in sizes]
         assert rounded == sorted(rounded, reverse=True) and sizes[-1] > 0.009
         assert "a: all figures" in screen_text(app) and "GPU temperature" not in screen_text(app)
-        await pilot.press("a")
-        await shows(pilot, "start-up and time")
+        await pilot.press("a", shows="start-up and time")
         await shows(pilot, " a less ")
-        await pilot.press("a")
-        await shows(pilot, "what differs")
+        await pilot.press("a", shows="what differs")
         await shows(pilot, " a all ")
 
 
 async def test_a_stays_where_the_reader_is(session: Make) -> None:
     async with running(lambda: CompareScreen(many(session, 2)), (80, 24)) as (app, pilot):
         await shows(pilot, "what differs")
-        await pilot.press("pagedown")
-        await until(pilot, lambda: " 1 to " not in screen_text(app))
+        await pilot.press("pagedown", hides=" 1 to ")
         (first,) = re.findall(r" (\d+) to \d+ of ", screen_text(app))
-        await pilot.press("a")
-        await shows(pilot, " a less ")
+        await pilot.press("a", shows=" a less ")
         await shows(pilot, f" {first} to ")
 
 
 async def test_it_scrolls_to_maxima_differences_and_notes(session: Make) -> None:
     async with running(lambda: whole(many(session, 2))) as (app, pilot):
         await shows(pilot, "step time, median")
-        await pilot.press("end")
-        await shows(pilot, "one run each: this describes the runs")
+        await pilot.press("end", shows="one run each: this describes the runs")
         while "maximum:" not in screen_text(app):
             await pilot.press("pageup")
         assert screen_text(app).splitlines()[1].split() == ["env0", "env1", "method"], "it stays"
-        await pilot.press("home", "down", "up")
-        await shows(pilot, "start-up and time")
+        await pilot.press("home", "down", "up", shows="start-up and time")
 
 
 async def test_sessions_that_do_not_fit_are_a_key_away(session: Make) -> None:
@@ -146,20 +138,16 @@ async def test_c_keeps_the_order_of_the_study_and_shows_the_run_it_was_pressed_o
     paths = many(session, 4)
     plan(paths[0].parent, *(path.stem for path in paths))
     async with live(paths[3]) as (app, pilot):
-        await pilot.press("c")
-        await shows(pilot, "NO VERDICT")
-        await pilot.press("a")
-        await shows(pilot, "step time, median")
+        await pilot.press("c", shows="NO VERDICT")
+        await pilot.press("a", shows="step time, median")
         assert heading(app) == ["env0", "env2", "env3", "method"]
         assert "6.65 ms" in row_of(screen_text(app), "step time, median")
 
 
 async def test_ratios_are_against_the_first_run_that_did_not_fail(session: Make) -> None:
-    paths = [
-        session(meta=finished(1), alive=False),
-        session("02", environment="docker=a", meta=finished(), alive=False),
-        session("03", environment="docker=b", pace=1.1, meta=finished(), alive=False),
-    ]
+    second = session("02", environment="docker=a", **OVER)
+    third = session("03", environment="docker=b", pace=1.1, **OVER)
+    paths = [session(meta=finished(1), alive=False), second, third]
     async with running(lambda: whole(paths), (110, 30)) as (app, pilot):
         await shows(pilot, "bare: exit code 1")
         await shows(pilot, "docker=b against docker=a")
@@ -169,10 +157,8 @@ async def test_ratios_are_against_the_first_run_that_did_not_fail(session: Make)
 
 async def test_a_ratio_of_any_size_stands_apart_from_the_method(session: Make) -> None:
     for pace in (0.0603, 0.00131, 3000.0):
-        paths = [
-            session(f"1-{pace}", meta=finished(), alive=False),
-            session(f"2-{pace}", pace=pace, seconds=95.0, meta=finished(), alive=False),
-        ]
+        other = session(f"2-{pace}", pace=pace, seconds=95.0, **OVER)
+        paths = [session(f"1-{pace}", **OVER), other]
         async with running(lambda paths=paths: whole(paths)) as (app, pilot):
             await shows(pilot, "step time, median")
             words = screen_text(app).split()
@@ -181,10 +167,7 @@ async def test_a_ratio_of_any_size_stands_apart_from_the_method(session: Make) -
 
 async def test_long_names_are_letters_with_a_legend_above(session: Make) -> None:
     name = "docker=registry/team/image:24.01-py3"
-    paths = [
-        session(meta=finished(), alive=False),
-        session("02", environment=name, meta=finished(), alive=False),
-    ]
+    paths = [session(**OVER), session("02", environment=name, **OVER)]
     async with running(lambda: whole(paths)) as (app, pilot):
         await shows(pilot, f"B  {name}, mnist-cnn")
         first = screen_text(app).splitlines()[1].split()
@@ -199,21 +182,17 @@ async def test_runs_of_the_study_that_did_not_take_place_are_told_with_the_reaso
     missing = {"code": "image-missing", "text": "no [b]image[/] x", "hint": "docker pull x"}
     plan(path.parent, "01-bare", "02-docker=x", problems={"2": [missing]})
     async with live(path) as (app, pilot):
-        await pilot.press("c")
-        await shows(pilot, "did not run")
+        await pilot.press("c", shows="did not run")
         text = screen_text(app)
     assert "docker=x did not run: no [b]image[/] x" in text and "Fix: docker pull x" in text
     assert "5.12 ms" in text
 
 
 async def test_unknown_values_are_dashes(session: Make) -> None:
-    paths = [
-        session(meta=finished(), alive=False),
-        session("02", steps=False, kind="command", name="x", meta=finished(), alive=False),
-    ]
+    paths = [session(**OVER), session("02", steps=False, kind="command", name="x", **OVER)]
     async with running(lambda: whole(paths), (80, 60)) as (app, pilot):
         await shows(pilot, "step time, median")
-        row = next(r for r in screen_text(app).splitlines() if "step time, median" in r)
+        row = row_of(screen_text(app), "step time, median")
         assert "—" in row and "%" not in row
 
 
@@ -221,8 +200,7 @@ async def test_a_file_that_cannot_be_read_is_told(session: Make, tmp_path: Path)
     paths = [session(), tmp_path / "none.gpuwatch"]
     async with running(lambda: whole(paths)) as (_, pilot):
         await shows(pilot, "no such file")
-        await pilot.press("question_mark")
-        await shows(pilot, "kernels of the profiles")
+        await pilot.press("question_mark", shows="kernels of the profiles")
 
 
 async def test_the_verdict_stands_first_then_its_interval_then_medians(tmp_path: Path) -> None:
@@ -245,8 +223,7 @@ async def test_sessions_that_were_given_names_are_called_by_them(session: Make) 
     async with running(lambda: whole(paths), (130, 30)) as (app, pilot):
         await shows(pilot, "low lr (env2): typical step")
         assert heading(app) == ["A", "B", "C", "method"]
-        await pilot.press("h")
-        await shows(pilot, "B base (env1), mnist-cnn")
+        await pilot.press("h", shows="B base (env1), mnist-cnn")
 
 
 async def test_what_the_columns_are_stays_while_their_rows_scroll(tmp_path: Path) -> None:
@@ -267,8 +244,7 @@ async def test_a_study_is_compared_from_the_home_screen_without_marks(
     fake.list(*(entry(path) for path in paths))
     async with running(HomeScreen) as (_, pilot):
         await shows(pilot, "mnist-cnn")
-        await pilot.press("c")
-        await shows(pilot, "SLOWER")
+        await pilot.press("c", shows="SLOWER")
 
 
 async def test_marked_in_another_order_the_first_mark_is_the_baseline(session: Make) -> None:
@@ -292,15 +268,15 @@ async def test_marks_of_one_study_in_blocks_keep_its_baseline_and_ratios_are_aga
 
 
 async def test_a_stopped_first_mark_is_no_baseline_and_that_is_said(session: Make) -> None:
+    stopped = finished(stopped="stop")
     paths = [
-        session("01", environment="a", steps=False, meta=finished(stopped="stop"), alive=False),
-        session("02", environment="b", meta=finished(), alive=False),
-        session("03", environment="c", pace=1.1, meta=finished(), alive=False),
+        session("01", environment="a", steps=False, meta=stopped, alive=False),
+        session("02", environment="b", **OVER),
+        session("03", environment="c", pace=1.1, **OVER),
     ]
     async with running(lambda: whole(paths), (110, 60)) as (_, pilot):
         await shows(pilot, "c against b")
-        await pilot.press("end")
-        await shows(pilot, "a gave no value: b is the baseline")
+        await pilot.press("end", shows="a gave no value: b is the baseline")
 
 
 async def test_of_a_study_that_goes_on_the_screen_says_as_of_which_run_and_counts_those_over(
@@ -348,8 +324,7 @@ async def test_how_far_the_reading_is_stands_before_the_verdict_and_other_pages_
     async with running(lambda: Held(many(session, 2))) as (_, pilot):
         await shows(pilot, "reading session 1 of 2 …")
         for key in ("h", "k"):
-            await pilot.press(key)
-            await shows(pilot, "the sessions are still being read")
+            await pilot.press(key, shows="the sessions are still being read")
         go_on.set()
         await shows(pilot, "NO VERDICT")
 
@@ -373,10 +348,7 @@ async def test_leaving_a_comparison_that_is_not_done_ends_it(session: Make) -> N
 
 
 async def test_two_workloads_have_no_verdict_and_why_stands_first(session: Make) -> None:
-    paths = [
-        session(meta=finished(), alive=False),
-        session("02", name="vit", meta=finished(), alive=False),
-    ]
+    paths = [session(**OVER), session("02", name="vit", **OVER)]
     async with running(lambda: whole(paths)) as (app, pilot):
         await shows(pilot, "INVALID: different workloads: mnist-cnn, vit")
         assert "INVALID" in screen_text(app).splitlines()[1]
@@ -391,18 +363,13 @@ async def test_of_two_programs_the_key_that_compares_them_is_told_and_shown(sess
         await shows(pilot, "x across")
         told = " ".join(screen_text(app).split())
         assert "INVALID: different commands: a.py, b.py (x compares them)" in told
-        await pilot.press("x")
-        await shows(pilot, "NO VERDICT")
+        await pilot.press("x", shows="NO VERDICT")
 
 
 def rows(result: StudyResult, width: int, column: int = 0) -> list[Line]:
     """All rows of the screen."""
     shown = sections(answer(result, None).whole, width, column)
     return [line for section in shown for line in (*section.heading, *section.body)]
-
-
-def texts(rows: list[Line]) -> list[str]:
-    return ["".join(text for text, _ in row.spans()).rstrip() for row in rows]
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
@@ -447,10 +414,8 @@ def test_the_baseline_of_the_verdicts_stays_beside_the_run_that_was_asked_for(
 ) -> None:
     result = results.study_result(tmp_path)
     (question,) = result.questions
-    moved = replace(
-        question,
-        contrasts=tuple(replace(each, baseline=1, other=0) for each in question.contrasts),
-    )
+    turned = tuple(replace(each, baseline=1, other=0) for each in question.contrasts)
+    moved = replace(question, contrasts=turned)
     found = answer(replace(result, questions=(moved,)), None)
     last = question.cells[2].runs[0].session.path
     column = column_of(found, last)
@@ -463,28 +428,20 @@ def test_the_baseline_of_the_verdicts_stays_beside_the_run_that_was_asked_for(
 async def test_x_judges_across_commands_where_that_is_why_there_is_no_verdict(
     session: Make,
 ) -> None:
-    program = {"name": "train.py", "kind": "command", "parameters": {}}
-    paths = [
-        session(
-            f"0{steps}",
-            kind="command",
-            meta={
-                **finished(),
-                "workload": {**program, "arguments": ["train.py", str(steps)]},
-                "launch": {"t": 0, "command": ["python3", "train.py", str(steps)]},
-            },
-            alive=False,
-        )
-        for steps in (1, 2)
-    ]
+    def of(steps: str) -> Path:
+        program = {"name": "train.py", "kind": "command", "parameters": {}}
+        workload = {**program, "arguments": ["train.py", steps]}
+        launch = {"t": 0, "command": ["python3", "train.py", steps]}
+        meta = {**finished(), "workload": workload, "launch": launch}
+        return session(f"0{steps}", kind="command", meta=meta, alive=False)
+
+    paths = [of("1"), of("2")]
     async with running(lambda: CompareScreen(paths)) as (app, pilot):
         await shows(pilot, "different command")
         assert "(x compares them)" in " ".join(screen_text(app).split())
-        await pilot.press("x")
-        await shows(pilot, "NO VERDICT")
+        await pilot.press("x", shows="NO VERDICT")
         assert "different command" not in screen_text(app)
-        await pilot.press("x")
-        await shows(pilot, "different command")
+        await pilot.press("x", shows="different command")
     async with running(lambda: CompareScreen(many(session, 2))) as (app, pilot):
         await shows(pilot, "env1")
         assert "across" not in screen_text(app), "only where it changes something"

@@ -173,8 +173,7 @@ async def test_the_page_of_a_session_of_no_study_stands_beside_it(
         session(each)
     async with live(path, (200, 60)) as (app, pilot):
         assert "e report" in screen_text(app)
-        await pilot.press("e")
-        await shows(pilot, f"report: {path.with_suffix('.html')}")
+        await pilot.press("e", shows=f"report: {path.with_suffix('.html')}")
     assert fake.asked == [["report", str(path)]]
 
 
@@ -182,8 +181,7 @@ async def test_e_on_the_compare_screen_says_where_the_page_is(
     pair: list[Path], here: Path, fake: Fake
 ) -> None:
     async with running(lambda: CompareScreen(pair)) as (app, pilot):
-        await pilot.press("e")
-        await shows(pilot, "» report:")
+        await pilot.press("e", shows="» report:")
         await shows(pilot, "against")
         await pilot.press("down")
         assert "» report" not in screen_text(app), "the next key takes the answer away"
@@ -194,8 +192,7 @@ async def test_e_on_the_compare_screen_says_where_the_page_is(
 async def test_e_where_nothing_may_be_changed_says_so(pair: list[Path], fake: Fake) -> None:
     app = GpuwatchApp(lambda: CompareScreen(pair), DisplayOptions(read_only=True))
     async with piloted(app) as pilot:
-        await pilot.press("e")
-        await shows(pilot, READ_ONLY)
+        await pilot.press("e", shows=READ_ONLY)
     assert not fake.asked
 
 

@@ -24,7 +24,7 @@ from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.display_options import DisplayOptions
 from gpuwatch.tui.feed.snapshot import View as LiveView
 from gpuwatch.tui.widgets.ascii import to_ascii
-from tests.analysis.sessions import BATCH, SECOND, WARM, record
+from tests.analysis.sessions import SECOND, WARM, record, step_line
 from tests.report import results
 
 from ..harness import piloted, running, screen_text, shows, until
@@ -99,8 +99,7 @@ async def test_a_run_has_the_letter_of_the_front_page_on_its_line(session: Make)
     ]
     async with running(lambda: CompareScreen(paths), (100, 30)) as (app, pilot):
         await shows(pilot, "B  b.py")
-        await pilot.press("h")
-        await shows(pilot, "\n B b.py")
+        await pilot.press("h", shows="\n B b.py")
         assert "\n A a.py" in screen_text(app) and "B A" not in screen_text(app)
 
 
@@ -206,11 +205,7 @@ def test_one_wild_step_does_not_flatten_the_others() -> None:
 def test_a_stall_is_as_long_and_as_high_as_it_was(tmp_path: Path) -> None:
     """In the mean of a column it would be a tenth, and a ramp before it."""
     ends = [*range(1, 101), *range(171, 271)]
-    steps = [
-        {"event": "step", "step": n, "samples": BATCH, "seconds": 71.0 if n == 101 else 1.0}
-        | {"monotonic_ns": round((WARM + end) * SECOND)}
-        for n, end in enumerate(ends, 1)
-    ]
+    steps = [step_line(n, 71.0 if n == 101 else 1.0, WARM + end) for n, end in enumerate(ends, 1)]
     path = record(tmp_path / "a.gpuwatch", steps=steps, step_seconds=13.5)
     for points in (20, 1000):
         curves = read_curves(path, points)
@@ -303,38 +298,28 @@ def test_of_a_long_run_few_step_lines_are_read_one_by_one_and_no_stall_is_lost(
 async def test_h_draws_them_and_m_x_z_change_metric_alignment_and_scale(session: Make) -> None:
     async with running(lambda: CompareScreen(many(session, 2))) as (app, pilot):
         await shows(pilot, "against")
-        await pilot.press("h")
-        await shows(pilot, "b 2 env1")
+        await pilot.press("h", shows="b 2 env1")
         await shows(pilot, "step time  measured, longest steps  by time since the first timed step")
         await until(pilot, lambda: "reading" not in screen_text(app))
-        await pilot.press("m")
-        await shows(pilot, "GPU utilization  measured")
-        await pilot.press("x")
-        await shows(pilot, "by timed steps")
-        await pilot.press("z")
-        await shows(pilot, "scale not from zero")
-        await pilot.press("M", "x", "z")
-        await shows(pilot, "step time  measured, longest steps  by time")
+        await pilot.press("m", shows="GPU utilization  measured")
+        await pilot.press("x", shows="by timed steps")
+        await pilot.press("z", shows="scale not from zero")
+        await pilot.press("M", "x", "z", shows="step time  measured, longest steps  by time")
         assert "scale not from zero" not in screen_text(app)
-        await pilot.press("question_mark")
-        await shows(pilot, "scale from zero, or over the values alone")
-        await pilot.press("escape", "escape")
-        await shows(pilot, "gpuwatch compare  env1 against env0")
+        await pilot.press("question_mark", shows="scale from zero, or over the values alone")
+        await pilot.press("escape", "escape", shows="gpuwatch compare  env1 against env0")
 
 
 async def test_runs_that_cannot_be_told_apart_any_more_are_a_key_away(session: Make) -> None:
     async with running(lambda: CompareScreen(many(session, 10)), (100, 30)) as (app, pilot):
         await shows(pilot, "against")
-        await pilot.press("h")
-        await shows(pilot, "←→ 2 more")
+        await pilot.press("h", shows="←→ 2 more")
         assert "h 8 env7" in screen_text(app) and "9 env8" not in screen_text(app)
-        await pilot.press("right", "right", "right")
-        await shows(pilot, "j 10 env9")
+        await pilot.press("right", "right", "right", shows="j 10 env9")
         text = screen_text(app)
         assert "a 1 env0" in text, "the baseline stays"
         assert "h 8 env7" in text and "b 2" not in text, "letters are of runs, not of places"
-        await pilot.press("left")
-        await shows(pilot, "i 9 env8")
+        await pilot.press("left", shows="i 9 env8")
         assert "j 10 env9" not in screen_text(app)
 
 
@@ -360,13 +345,10 @@ async def test_of_a_study_each_cell_is_a_line_and_tab_takes_the_next_case(tmp_pa
     paths = sorted(tmp_path.glob("*.gpuwatch"))
     async with running(lambda: CompareScreen(paths), (100, 30)) as (app, pilot):
         await shows(pilot, "NO VERDICT")
-        await pilot.press("h")
-        await shows(pilot, "resnet50  case 1 of 2")
+        await pilot.press("h", shows="resnet50  case 1 of 2")
         await until(pilot, lambda: screen_text(app).count("of 2 runs") == 3)
-        await pilot.press("tab")
-        await shows(pilot, "vit  case 2 of 2")
-        await pilot.press("shift+tab")
-        await shows(pilot, "resnet50  case 1 of 2")
+        await pilot.press("tab", shows="vit  case 2 of 2")
+        await pilot.press("shift+tab", shows="resnet50  case 1 of 2")
 
 
 async def test_where_only_ascii_can_be_drawn_nothing_is_lost(session: Make) -> None:
@@ -389,5 +371,4 @@ async def test_of_sessions_that_cannot_be_read_there_is_no_other_page(tmp_path: 
     async with running(lambda: CompareScreen(paths), (200, 30)) as (_, pilot):
         await shows(pilot, "02-docker.gpuwatch is left out")
         for key in ("h", "k"):
-            await pilot.press(key)
-            await shows(pilot, "no session could be read")
+            await pilot.press(key, shows="no session could be read")

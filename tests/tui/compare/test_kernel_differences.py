@@ -123,13 +123,9 @@ async def test_k_compares_each_with_the_baseline_and_the_arrows_take_the_next(
     ]
     async with running(lambda: CompareScreen(paths), (100, 30)) as (app, pilot):
         await shows(pilot, "against")
-        await pilot.press("k")
-        await shows(pilot, "docker against bare   1 of 2")
+        await pilot.press("k", shows="docker against bare   1 of 2")
         assert "implicit_gemm" in screen_text(app)
-        await pilot.press("right")
-        await shows(pilot, "conda against bare   2 of 2")
+        await pilot.press("right", shows="conda against bare   2 of 2")
         assert "conda: the run ended before its last timed step" in screen_text(app)
-        await pilot.press("left")
-        await shows(pilot, "docker against bare   1 of 2")
-        await pilot.press("k")
-        await shows(pilot, "gpuwatch compare  docker and conda against bare")
+        await pilot.press("left", shows="docker against bare   1 of 2")
+        await pilot.press("k", shows="gpuwatch compare  docker and conda against bare")

@@ -70,8 +70,7 @@ async def test_escape_leaves_at_once_however_long_the_reading_takes(
         app.push_screen(screen(paths, held))
         try:
             await until(pilot, began.is_set)
-            await pilot.press("escape")
-            await shows(pilot, "NO VERDICT")
+            await pilot.press("escape", shows="NO VERDICT")
         finally:
             go_on.set()
 

@@ -16,13 +16,13 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.summary import NO_LOSS
 from gpuwatch.session.writing.statements import meta
-from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import Gauge, Snapshot, View
 from gpuwatch.tui.feed.steps import Steps, time_left
 from gpuwatch.tui.live.rows import workload_rows
 from tests.analysis import sessions
 from tests.analysis.sessions import BATCH, SECOND, WARM
+from tests.tui.sessions import put
 
 from ..snapshots_of import snapshot_of
 
@@ -45,12 +45,7 @@ def lines(ranks: int, **more: Any) -> list[dict[str, Any]]:
 
 def told(ranks: int) -> list[dict[str, Any]]:
     return [
-        {
-            **line,
-            "seconds": 0.5,
-            "phases": {"forward": 0.4},
-            "monotonic_ns": round((WARM + line["step"] * 0.5) * SECOND),
-        }
+        {**line, **sessions.step_line(line["step"], phases={"forward": 0.4})}
         for line in lines(ranks)
     ]
 
@@ -260,9 +255,7 @@ def test_figures_of_what_turns_out_to_be_an_evaluation_are_forgotten(tmp_path: P
         collector = Collector(reader)
         collector.update()
         before = collector.snapshot(View()).work
-        store = SessionStore.reopen(path)
-        store.write([meta("evaluated_until", round((WARM + 6) * SECOND))])
-        store.close()
+        put(path, meta("evaluated_until", round((WARM + 6) * SECOND)))
         collector.update()
         after = collector.snapshot(View()).work
     assert before is not None and after is not None

@@ -19,7 +19,7 @@ from gpuwatch.tui.home.screen import HomeScreen, held_texts, idle_gpus
 from gpuwatch.tui.processes.table import on_gpus
 
 from ..conftest import Fake
-from ..harness import running, shows, until
+from ..harness import on_top, running, shows, until
 from ..process_sessions import LOADERS, RUN, STRANGER, Made, add
 from ..sessions import GIB
 from ..snapshots_of import snapshot_of, texts
@@ -343,8 +343,7 @@ def test_the_processes_on_gpus_are_narrowed_by_words(session: Make) -> None:
 
 async def test_the_cpus_use_stays_until_a_new_recording_knows_it(fake: Fake, session: Make) -> None:
     async with running(HomeScreen) as (app, pilot):
-        screen = app.screen
-        assert isinstance(screen, HomeScreen)
+        screen = on_top(app, HomeScreen)
 
         def has_cpu() -> bool:
             known = screen.state.devices

@@ -44,11 +44,9 @@ async def test_each_machine_has_its_gpus_below_it(session: Make, fake: Fake) -> 
         assert "/700 W" in rows[1] and "GiB" in rows[2]
         assert re.search(r"last heard [1-9]\d*:\d\d ago$", rows[5]) and "\x1b" not in rows[5]
         assert "is being reached" in rows[6]
-        await pilot.press("down", "enter")
-        await until(pilot, lambda: isinstance(app.screen, MachineScreen))
+        await pilot.press("down", "enter", opens=MachineScreen)
         assert isinstance(app.screen, MachineScreen) and app.screen.path == two
-        await pilot.press("s", "e", "c", "escape")
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen))
+        await pilot.press("s", "e", "c", "escape", opens=FleetScreen)
 
 
 async def test_numbers_of_a_machine_that_fell_silent_are_not_shown(
@@ -83,13 +81,10 @@ async def test_processes_are_of_the_selected_machine_and_sessions_of_here(
     async with running(lambda: Busy(lambda: now), (140, 45)) as (app, pilot):
         await shows(pilot, "processes on the GPUs of ssh=a")
         await shows(pilot, "sessions  1")
-        await pilot.press("tab")
-        await shows(pilot, "Enter details")
+        await pilot.press("tab", shows="Enter details")
         assert "k signal" not in screen_text(app), "they do not run here"
-        await pilot.press("tab")
-        await shows(pilot, "space mark")
-        await pilot.press("shift+tab", "shift+tab", "down")
-        await until(pilot, lambda: "processes on" not in screen_text(app))
+        await pilot.press("tab", shows="space mark")
+        await pilot.press("shift+tab", "shift+tab", "down", hides="processes on")
 
 
 async def test_machines_are_narrowed_by_words_and_by_being_away(session: Make, fake: Fake) -> None:
@@ -99,14 +94,11 @@ async def test_machines_are_narrowed_by_words_and_by_being_away(session: Make, f
         await shows(pilot, "2 machines")
         await shows(pilot, "ssh=a")
         await shows(pilot, "ssh=b")
-        await pilot.press("slash", *"away")
-        await until(pilot, lambda: "ssh=a" not in screen_text(app))
-        await pilot.press("enter")
-        await shows(pilot, "ssh=b")
+        await pilot.press("slash", *"away", hides="ssh=a")
+        await pilot.press("enter", shows="ssh=b")
         await shows(pilot, "/away")
         await until(pilot, lambda: isinstance(app.focused, MachineTable))
-        await pilot.press("escape")
-        await shows(pilot, "ssh=a")
+        await pilot.press("escape", shows="ssh=a")
         await pilot.press("slash", *"nothing", "enter")
         await shows(pilot, "no machine matches nothing: Esc shows all")
 
@@ -117,8 +109,7 @@ async def test_alerts_of_machines_out_of_sight_are_told(session: Make, fake: Fak
     async with running(lambda: FleetScreen(lambda: now), (100, 30)) as (app, pilot):
         await shows(pilot, " ! ssh=z: ")
         assert "▸ssh=gpu0" in screen_text(app) and "\n ssh=z" not in screen_text(app)
-        await pilot.press("end")
-        await shows(pilot, "▸ssh=z")
+        await pilot.press("end", shows="▸ssh=z")
         await shows(pilot, "! 1 warning")
 
 
@@ -142,8 +133,7 @@ async def test_a_click_selects_a_machine_and_a_double_click_opens_it(
 async def test_a_new_run_is_for_the_selected_machine(fake: Fake, place: str, filled: str) -> None:
     async with running(lambda: FleetScreen(lambda: (MachineNow(place),))) as (app, pilot):
         await shows(pilot, "1 machine")
-        await pilot.press("n")
-        await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
+        await pilot.press("n", opens=NewRunScreen)
         assert isinstance(app.screen, NewRunScreen) and app.screen.form.on == filled
 
 
@@ -153,12 +143,9 @@ async def test_sixty_four_machines_are_scrolled(session: Make, fake: Fake) -> No
     async with running(lambda: FleetScreen(lambda: now), (80, 24)) as (_, pilot):
         await shows(pilot, "▸ssh=gpu0 ")
         await shows(pilot, " gpuwatch 64 machines, 63 not in sight")
-        await pilot.press("end")
-        await shows(pilot, "▸ssh=gpu63")
-        await pilot.press("up", "up")
-        await shows(pilot, "▸ssh=gpu61")
-        await pilot.press("home")
-        await shows(pilot, "▸ssh=gpu0 ")
+        await pilot.press("end", shows="▸ssh=gpu63")
+        await pilot.press("up", "up", shows="▸ssh=gpu61")
+        await pilot.press("home", shows="▸ssh=gpu0 ")
 
 
 def test_rows_fit_every_width() -> None:

@@ -30,7 +30,7 @@ from tests import waiting
 from tests.disks import mounted
 
 from ..conftest import ROOT, Fake, entry
-from ..harness import drawn, live, running, screen_text, shows, until
+from ..harness import drawn, live, on_top, running, screen_text, shows, until
 from ..sessions import finished
 
 pytestmark = pytest.mark.usefixtures("programs")
@@ -67,8 +67,7 @@ async def test_a_recorder_that_cannot_start_is_told(
         await shows(pilot, "the devices cannot be recorded: ValueError")
         await shows(pilot, "r tries again")
         monkeypatch.setenv("FAKE_GPUS", "2")
-        await pilot.press("r")
-        await shows(pilot, "2 × H100 80GB HBM3")
+        await pilot.press("r", shows="2 × H100 80GB HBM3")
 
 
 @pytest.fixture
@@ -92,8 +91,7 @@ async def test_a_disk_of_recordings_that_is_nearly_full_is_a_warning_after_the_o
         home.take(replace(home.state.devices, alerts=(Alert("lost", "gpu0", "GPU 0 is lost"),)))
         lost, disk = home.warnings()
         assert lost == "GPU 0 is lost" and told[2:] in disk
-        await pilot.press("i")
-        await shows(pilot, "every number")
+        await pilot.press("i", shows="every number")
         await shows(pilot, told)
 
 
@@ -142,11 +140,9 @@ async def test_the_graphs_stand_still_while_the_cursor_moves(two: list[Path], fa
 
     async with running(HomeScreen) as (app, pilot):
         await shows(pilot, "H100 80GB HBM3")
-        await pilot.press("end")
-        await shows(pilot, "✗ exit code 1: it has")
+        await pilot.press("end", shows="✗ exit code 1: it has")
         row = heading(app)
-        await pilot.press("home")
-        await until(pilot, lambda: "✗ exit code 1" not in screen_text(app))
+        await pilot.press("home", hides="✗ exit code 1")
         assert heading(app) == row
 
 
@@ -156,11 +152,9 @@ async def test_what_is_sought_has_all_rows_and_the_cursor_on_its_first_one(
     why = {"status": "failed", "status_text": "exit code 1: " + "it has a long reason " * 9}
     fake.list(entry(two[0]), entry(two[1]), entry(fake.folder / "a.gpuwatch", **why))
     async with running(HomeScreen) as (app, pilot):
-        screen = app.screen
-        assert isinstance(screen, HomeScreen)
+        screen = on_top(app, HomeScreen)
         await shows(pilot, "✗ failed")
-        await pilot.press("end")
-        await shows(pilot, "✗ exit code 1: it has")
+        await pilot.press("end", shows="✗ exit code 1: it has")
         await pilot.press("up", "slash", *"finished", "enter")
         await until(pilot, lambda: len(screen.state.items) == 2)
         assert screen.state.cursor == 0
@@ -182,39 +176,30 @@ async def test_in_ascii_a_bound_is_told_from_a_smaller_value(session: Make, fake
 async def test_enter_opens_the_session_under_the_cursor(two: list[Path]) -> None:
     async with running(HomeScreen) as (app, pilot):
         await shows(pilot, "✓ finished")
-        await pilot.press("down", "enter")
-        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        await pilot.press("down", "enter", opens=LiveScreen)
         assert isinstance(app.screen, LiveScreen) and app.screen.path == two[1]
         await shows(pilot, "docker=image")
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
-        home = app.screen
-        assert isinstance(home, HomeScreen)
+        await pilot.press("escape", opens=HomeScreen)
+        home = on_top(app, HomeScreen)
         await until(pilot, lambda: home.state.cursor == 1)
 
 
 async def test_two_marks_and_c_compare(two: list[Path]) -> None:
     async with running(HomeScreen) as (app, pilot):
         await shows(pilot, "✓ finished")
-        await pilot.press("c")
-        await shows(pilot, "mark two sessions")
-        await pilot.press("space", "space")
-        await shows(pilot, "1 ✓ finished")
-        await pilot.press("c")
-        await until(pilot, lambda: isinstance(app.screen, CompareScreen))
+        await pilot.press("c", shows="mark two sessions")
+        await pilot.press("space", "space", shows="1 ✓ finished")
+        await pilot.press("c", opens=CompareScreen)
         assert isinstance(app.screen, CompareScreen) and app.screen.paths == two
         await shows(pilot, "typical step +0.0 %")
-        await pilot.press("q")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await pilot.press("q", opens=HomeScreen)
 
 
 async def test_a_mark_can_be_taken_back(two: list[Path]) -> None:
-    async with running(HomeScreen) as (app, pilot):
+    async with running(HomeScreen) as (_, pilot):
         await shows(pilot, "✓ finished")
-        await pilot.press("space", "up", "space")
-        await until(pilot, lambda: " 1 ✓" not in screen_text(app))
-        await pilot.press("up", "space", "escape")
-        await until(pilot, lambda: " 1 ✓" not in screen_text(app))
+        await pilot.press("space", "up", "space", hides=" 1 ✓")
+        await pilot.press("up", "space", "escape", hides=" 1 ✓")
 
 
 async def test_r_reads_the_list_again_and_keeps_the_cursor(two: list[Path], fake: Fake) -> None:
@@ -222,8 +207,7 @@ async def test_r_reads_the_list_again_and_keeps_the_cursor(two: list[Path], fake
         await shows(pilot, "sessions  2")
         await pilot.press("down")
         fake.list(entry(Path("/new.gpuwatch")), *(entry(path) for path in two))
-        await pilot.press("r")
-        await shows(pilot, "sessions  3")
+        await pilot.press("r", shows="sessions  3")
         await shows(pilot, str(two[1])[:40])
 
 
@@ -235,14 +219,11 @@ async def test_a_list_that_fails_says_why(fake: Fake) -> None:
 
 async def test_a_long_list_scrolls_with_the_cursor(fake: Fake) -> None:
     fake.list(*(entry(Path(f"/x/{n:03d}.gpuwatch"), workload=f"run-{n:03d}") for n in range(300)))
-    async with running(HomeScreen) as (app, pilot):
+    async with running(HomeScreen) as (_, pilot):
         await shows(pilot, "run-000")
-        await pilot.press("end")
-        await shows(pilot, "run-299")
-        await pilot.press("pageup")
-        await until(pilot, lambda: "run-299" not in screen_text(app))
-        await pilot.press("home")
-        await shows(pilot, "/x/000.gpuwatch")
+        await pilot.press("end", shows="run-299")
+        await pilot.press("pageup", hides="run-299")
+        await pilot.press("home", shows="/x/000.gpuwatch")
 
 
 @pytest.mark.parametrize("gpus", [0, 1, 8])
@@ -253,18 +234,16 @@ async def test_the_smallest_screen_has_a_session_and_what_is_sought_stands_below
     fake.list(*(entry(fake.folder / f"{n}.gpuwatch") for n in range(20)))
     async with running(HomeScreen, (40, 8)) as (app, pilot):
         await until(pilot, lambda: bool(re.search(r"\d %(.*\n)+ +✓ finished", screen_text(app))))
-        await pilot.press("slash", *"finished")
-        await shows(pilot, "\n find: finished")
+        await pilot.press("slash", *"finished", shows="\n find: finished")
         assert "✓ finished" in screen_text(app)
 
 
 async def test_a_lost_run_is_taken_up_and_shown(session: Make, fake: Fake) -> None:
     path = session()
     fake.list(entry(path, status="lost"))
-    async with running(HomeScreen) as (app, pilot):
+    async with running(HomeScreen) as (_, pilot):
         await shows(pilot, "a record on")
-        await pilot.press("a")
-        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        await pilot.press("a", opens=LiveScreen)
     assert ["attach", "--record", "--detach", str(path)] in fake.asked
 
 
@@ -273,8 +252,7 @@ async def test_stopping_from_the_list_asks_first(session: Make, fake: Fake) -> N
     fake.list(entry(path, status="running"))
     async with running(HomeScreen) as (_, pilot):
         await shows(pilot, "s stop")
-        await pilot.press("s")
-        await shows(pilot, "Stop this run?")
+        await pilot.press("s", shows="Stop this run?")
         await shows(pilot, "mnist-cnn in bare, started")
         await pilot.press("enter")  # lets it go on
         await shows(pilot, "s stop")
@@ -292,13 +270,10 @@ async def test_a_lost_run_whose_processes_are_gone_is_closed_and_told_so_in_one_
     killed_with_its_recorder()
     async with running(HomeScreen) as (_, pilot):
         await shows(pilot, "? lost")
-        await pilot.press("s")
-        await shows(pilot, "End what is left of this run?")
-        await pilot.press("right", "enter")
-        await shows(pilot, "» closed steps.py in bare, started ")
+        await pilot.press("s", shows="End what is left of this run?")
+        await pilot.press("right", "enter", shows="» closed steps.py in bare, started ")
         await shows(pilot, ": its run had ended")
-        await pilot.press("s", "right", "enter")
-        await shows(pilot, "» steps.py in bare, started ")
+        await pilot.press("s", "right", "enter", shows="» steps.py in bare, started ")
         await shows(pilot, " is not running")
         await pilot.app.workers.wait_for_complete()
 
@@ -324,7 +299,6 @@ def killed_with_its_recorder() -> Path:
 async def test_q_leaves(fake: Fake) -> None:
     async with running(HomeScreen) as (app, pilot):
         await pilot.press("q")
-        await pilot.pause()
     assert app.return_value == 0 and app.farewell == []
 
 
@@ -345,10 +319,8 @@ async def test_a_run_that_c_was_pressed_on_stays_marked_until_another_is(
     opened = tmp_path / "link" / path.name if listed == "by another path" else path
     fake.list(entry(other), *([entry(path)] if listed != "not at all" else []))
     async with live(opened) as (app, pilot):
-        await pilot.press("c")
-        await shows(pilot, "this run is marked")
-        home = app.screen
-        assert isinstance(home, HomeScreen)
+        await pilot.press("c", shows="this run is marked")
+        home = on_top(app, HomeScreen)
         await until(pilot, lambda: bool(home.state.entries))
         if listed == "not at all":
             await shows(pilot, "not listed")
@@ -359,8 +331,8 @@ async def test_a_run_that_c_was_pressed_on_stays_marked_until_another_is(
             assert home.state.entries[home.state.cursor].path == path
             await pilot.press("home", "space", "c")
         await until(pilot, lambda: isinstance(app.screen, CompareScreen))
-        assert isinstance(app.screen, CompareScreen)
-        assert app.screen.paths == [opened if listed == "not at all" else path, other]
+        first = opened if listed == "not at all" else path
+        assert on_top(app, CompareScreen).paths == [first, other]
 
 
 async def test_histories_and_panels_are_there_again_after_another_screen(
@@ -368,8 +340,7 @@ async def test_histories_and_panels_are_there_again_after_another_screen(
 ) -> None:
     session(meta=finished(), alive=False)
     async with running(HomeScreen, (120, 40)) as (app, pilot):
-        home = app.screen
-        assert isinstance(home, HomeScreen)
+        home = on_top(app, HomeScreen)
         await drawn(pilot)
         before = home.state.devices
         assert before is not None
@@ -390,8 +361,7 @@ async def test_histories_and_panels_are_there_again_after_another_screen(
 @pytest.mark.parametrize("key", ["p", "i"])
 async def test_the_recorder_of_the_devices_goes_on_below_pages_of_now(fake: Fake, key: str) -> None:
     async with running(HomeScreen, (120, 40)) as (app, pilot):
-        home = app.screen
-        assert isinstance(home, HomeScreen)
+        home = on_top(app, HomeScreen)
         await until(pilot, lambda: home.state.devices is not None)
         recorder = home._devices
         await pilot.press(key)
@@ -409,8 +379,7 @@ async def test_recorders_that_die_one_after_another_are_given_up_until_r(
     monkeypatch.setattr(DevicesNow, "last_words", lambda _: "no space left on device")
     monkeypatch.setattr(home_screen, "_DEATHS_SECONDS", math.inf)
     async with running(HomeScreen, (120, 40)) as (app, pilot):
-        home = app.screen
-        assert isinstance(home, HomeScreen)
+        home = on_top(app, HomeScreen)
         for _ in range(3):
             await until(pilot, lambda: home.state.devices is not None)
             shown = home.state.devices
@@ -421,17 +390,14 @@ async def test_recorders_that_die_one_after_another_are_given_up_until_r(
             pilot, "the devices cannot be recorded: no space left on device (r tries again)"
         )
         assert "p processes" not in screen_text(app), "there are none to show"
-        await pilot.press("r")
-        await shows(pilot, "H100 80GB HBM3")
+        await pilot.press("r", shows="H100 80GB HBM3")
 
 
 async def test_the_page_of_processes_says_why_the_devices_are_not_recorded(fake: Fake) -> None:
     async with running(HomeScreen) as (app, pilot):
-        home = app.screen
-        assert isinstance(home, HomeScreen)
+        home = on_top(app, HomeScreen)
         await until(pilot, lambda: home.state.devices is not None)
-        await pilot.press("p")
-        await shows(pilot, "this machine")
+        await pilot.press("p", shows="this machine")
         home.take(Unreadable(Trouble("the devices cannot be recorded: the disk is full")))
         await shows(pilot, "the devices cannot be recorded: the disk is full")
 
@@ -443,17 +409,14 @@ async def test_keys_that_need_a_session_are_offered_with_one(fake: Fake, session
         assert "n new run" in keys
         assert not any(word in keys for word in ("mark", "compare", "find", "delete", "report"))
         fake.list(entry(session(meta=finished(), alive=False)))
-        await pilot.press("r")
-        await shows(pilot, "c compare")
-        await pilot.press("slash")
-        await shows(pilot, "esc cancel")
+        await pilot.press("r", shows="c compare")
+        await pilot.press("slash", shows="esc cancel")
         assert "/ find" not in screen_text(app)
 
 
 async def test_a_recorder_of_the_devices_that_died_is_replaced_and_it_is_said(fake: Fake) -> None:
     async with running(HomeScreen, (120, 40)) as (app, pilot):
-        home = app.screen
-        assert isinstance(home, HomeScreen)
+        home = on_top(app, HomeScreen)
         await until(pilot, lambda: home.state.devices is not None)
         shown, first = home.state.devices, home._devices
         assert shown is not None

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 from textual import events
-from textual.pilot import Pilot
 
 from gpuwatch.analysis.summary.listing import ListedSession, values_of
 from gpuwatch.session.study import labels
@@ -33,7 +32,7 @@ from gpuwatch.tui.log.screen import LogScreen
 from gpuwatch.tui.widgets.base_screen import Dialog
 
 from ..conftest import Fake, entry
-from ..harness import piloted, running, screen_text, shows, until
+from ..harness import Keys, on_top, piloted, running, screen_text, shows, until
 from ..sessions import Script, finished, plan, write
 
 pytestmark = pytest.mark.usefixtures("programs")
@@ -64,12 +63,11 @@ def session(path: Path, **fields: object) -> None:
 async def home(
     look: DisplayOptions = DisplayOptions(),  # noqa: B008
     size: tuple[int, int] = (80, 24),
-) -> AsyncIterator[tuple[HomeScreen, Pilot[int]]]:
+) -> AsyncIterator[tuple[HomeScreen, Keys]]:
     """The home screen once it has its list."""
     app = GpuwatchApp(HomeScreen, look)
     async with piloted(app, size) as pilot:
-        screen = app.screen
-        assert isinstance(screen, HomeScreen)
+        screen = on_top(app, HomeScreen)
         await until(pilot, lambda: bool(screen.state.entries))
         yield screen, pilot
 
@@ -82,15 +80,11 @@ async def test_a_study_is_opened_and_closed(studies: Path) -> None:
     async with home() as (screen, pilot):
         assert titles(screen) == ["mnist-cnn", "gcn", "resnet18"]
         await shows(pilot, "sessions  4  in 1 study and 2 alone  by started ↓")
-        await pilot.press("down", "right")
-        await shows(pilot, "╰ r2 ")
-        await pilot.press("down", "left")
-        await until(pilot, lambda: "╰ r2" not in screen_text(screen.gpuwatch))
+        await pilot.press("down", "right", shows="╰ r2 ")
+        await pilot.press("down", "left", hides="╰ r2")
         assert screen.state.current is not None and screen.state.current.title == "gcn"
-        await pilot.press("enter")
-        await shows(pilot, "│ r1 ")
-        await pilot.press("down", "enter")
-        await until(pilot, lambda: isinstance(screen.app.screen, LiveScreen))
+        await pilot.press("enter", shows="│ r1 ")
+        await pilot.press("down", "enter", opens=LiveScreen)
         await pilot.press("escape")
         await until(pilot, lambda: screen.app.screen is screen)
         await shows(pilot, "  ✓ finished │ r1 ")
@@ -116,18 +110,15 @@ async def test_runs_of_a_study_on_the_last_row_come_into_sight(studies: Path) ->
         await until(pilot, lambda: len(titles(screen)) == 15)
         await pilot.press(*["down"] * 13)
         await until(pilot, lambda: str(screen_text(screen.gpuwatch)).count(" gcn ") == 1)
-        await pilot.press("right")
-        await shows(pilot, "╰ r2 ")
+        await pilot.press("right", shows="╰ r2 ")
 
 
 async def test_the_filter_works_while_it_is_written(studies: Path) -> None:
     async with home() as (screen, pilot):
-        await pilot.press("slash", *"res")
-        await shows(pilot, "find: res")
+        await pilot.press("slash", *"res", shows="find: res")
         assert titles(screen) == ["resnet18"]
         await shows(pilot, "sessions  1 of 4")
-        await pilot.press("enter")
-        await shows(pilot, "/res  by started")
+        await pilot.press("enter", shows="/res  by started")
         await pilot.press("slash", *"?q")  # letters, not keys
         await shows(pilot, "nothing matches res?q")
         await pilot.press("enter", "enter")
@@ -142,36 +133,25 @@ async def test_the_filter_works_while_it_is_written(studies: Path) -> None:
 
 async def test_the_order_goes_round_and_turns(studies: Path) -> None:
     async with home() as (screen, pilot):
-        await pilot.press("O")
-        await shows(pilot, "by started ↑")
+        await pilot.press("O", shows="by started ↑")
         assert titles(screen) == ["resnet18", "gcn", "mnist-cnn"]
-        await pilot.press("o")
-        await shows(pilot, "by elapsed ↓")
+        await pilot.press("o", shows="by elapsed ↓")
         assert titles(screen)[0] == "gcn"
-        await pilot.press("o")
-        await shows(pilot, "by step time ↑")
+        await pilot.press("o", shows="by step time ↑")
         assert titles(screen) == ["resnet18", "mnist-cnn", "gcn"]
-        await pilot.press("o", "o")
-        await shows(pilot, "by MFU ↓")
-        await pilot.press("o")
-        await shows(pilot, "by peak mem ↓")
-        await pilot.press("o")
-        await shows(pilot, "by name ↑")
-        await pilot.press("o", "o")
-        await shows(pilot, "by started ↓")
+        await pilot.press("o", "o", shows="by MFU ↓")
+        await pilot.press("o", shows="by peak mem ↓")
+        await pilot.press("o", shows="by name ↑")
+        await pilot.press("o", "o", shows="by started ↓")
 
 
 async def test_name_tags_and_note_are_written_and_shown(studies: Path) -> None:
     async with home() as (_, pilot):
-        await pilot.press("R", *"my run", "enter")
-        await shows(pilot, "is called my run")
+        await pilot.press("R", *"my run", "enter", shows="is called my run")
         await shows(pilot, "  ✓ finished my run")
-        await pilot.press("T", *"fast x", "enter")
-        await shows(pilot, "tags fast x")
-        await pilot.press("T", "backspace", *"y", "enter")
-        await shows(pilot, "tags fast y")
-        await pilot.press("N", *"Before the update", "enter")
-        await shows(pilot, "note Before the update")
+        await pilot.press("T", *"fast x", "enter", shows="tags fast x")
+        await pilot.press("T", "backspace", *"y", "enter", shows="tags fast y")
+        await pilot.press("N", *"Before the update", "enter", shows="note Before the update")
         await pilot.press("N", *" never", "escape")
     known = labels.read(studies / "alone")["01-bare.gpuwatch"]
     assert known == Label("my run", ("fast", "y"), "Before the update")
@@ -179,11 +159,9 @@ async def test_name_tags_and_note_are_written_and_shown(studies: Path) -> None:
 
 async def test_a_name_that_is_refused_is_told_and_stays_to_be_mended(studies: Path) -> None:
     async with home() as (_, pilot):
-        await pilot.press("R", *"last", "enter")
-        await shows(pilot, "'last' cannot be a name")
+        await pilot.press("R", *"last", "enter", shows="'last' cannot be a name")
         await shows(pilot, "name: last")
-        await pilot.press(*"ing", "enter")
-        await shows(pilot, "alone is called lasting")
+        await pilot.press(*"ing", "enter", shows="alone is called lasting")
     assert labels.read(studies / "alone")["01-bare.gpuwatch"].name == "lasting"
 
 
@@ -201,18 +179,14 @@ async def test_pasted_text_is_clean_and_a_note_keeps_its_lines(studies: Path) ->
 
 async def test_deleting_names_what_goes_and_asks(studies: Path) -> None:
     async with home() as (screen, pilot):
-        await pilot.press("down", "d")
-        await shows(pilot, "Delete gcn study of 2 runs, started 10-09 08:55?")
+        await pilot.press("down", "d", shows="Delete gcn study of 2 runs, started 10-09 08:55?")
         await shows(pilot, "study pair: 2 sessions")
-        await pilot.press("escape", "d")
-        await shows(pilot, "Delete gcn study of 2 runs")
+        await pilot.press("escape", "d", shows="Delete gcn study of 2 runs")
         await pilot.press("enter")  # Cancel is where it begins
         await until(pilot, lambda: screen.on_top)
         assert (studies / "pair").exists()
-        await pilot.press("d")
-        await shows(pilot, "Delete gcn study of 2 runs")
-        await pilot.press("right", "enter")
-        await shows(pilot, "deleted study pair: 2 sessions")
+        await pilot.press("d", shows="Delete gcn study of 2 runs")
+        await pilot.press("right", "enter", shows="deleted study pair: 2 sessions")
         await until(pilot, lambda: titles(screen) == ["mnist-cnn", "resnet18"])
     assert sorted(os.listdir(studies)) == ["alone", "older"]
 
@@ -235,8 +209,7 @@ async def test_a_question_says_that_it_is_about_a_marked_run_elsewhere(studies: 
 
 async def test_no_key_of_ordinary_typing_says_yes(studies: Path) -> None:
     async with home() as (screen, pilot):
-        await pilot.press("d")
-        await shows(pilot, "Delete mnist-cnn")
+        await pilot.press("d", shows="Delete mnist-cnn")
         dialog = screen.app.screen
         await pilot.press(
             *string.ascii_letters, *string.digits, "space", "slash", "minus", "full_stop"
@@ -252,8 +225,7 @@ async def test_a_click_answers_too(studies: Path) -> None:
     path = studies / "alone" / "01-bare.gpuwatch"
     async with home() as (screen, pilot):
         for button, left in (("#answer-0", True), ("#answer-1", False)):
-            await pilot.press("d")
-            await until(pilot, lambda: isinstance(screen.app.screen, Dialog))
+            await pilot.press("d", opens=Dialog)
             await pilot.click(button)
             await until(pilot, lambda: screen.on_top)
             await until(pilot, lambda: not screen._acts and path.exists() == left)  # noqa: B023
@@ -287,14 +259,12 @@ async def test_leaving_waits_for_what_is_under_way_and_a_second_time_does_not(
     for presses in (1, 2):
         fake.holds("delete")
         async with home() as (screen, pilot):
-            await pilot.press("d")
-            await until(pilot, lambda: isinstance(screen.app.screen, Dialog))
+            await pilot.press("d", opens=Dialog)
             await pilot.press("right", "enter")
             await until(pilot, lambda: ["delete", "--yes", str(path)] in fake.asked)
             await pilot.press("R", *"x", "enter")  # ends no other act
             await until(pilot, lambda: ["rename", str(path), "--", "x"] in fake.asked)
-            await pilot.press("q")
-            await shows(pilot, "deleting, then leaving …; once more leaves now")
+            await pilot.press("q", shows="deleting, then leaving …; once more leaves now")
             assert screen.app.return_value is None
             if presses == 2:
                 await pilot.press("q")
@@ -307,10 +277,8 @@ async def test_leaving_waits_for_what_is_under_way_and_a_second_time_does_not(
 
 async def test_l_shows_the_log_of_the_run(studies: Path) -> None:
     async with home() as (screen, pilot):
-        await pilot.press("down", "l")
-        await shows(pilot, "» → shows the runs of the study")
-        await pilot.press("up", "l")
-        await until(pilot, lambda: isinstance(screen.app.screen, LogScreen))
+        await pilot.press("down", "l", shows="» → shows the runs of the study")
+        await pilot.press("up", "l", opens=LogScreen)
         await pilot.press("escape")
         await until(pilot, lambda: screen.app.screen is screen)
 
@@ -321,30 +289,25 @@ async def test_a_mark_that_c_set_by_itself_is_gone_once_it_served(studies: Path)
         screen.gpuwatch.go_home(path, [path], "this run is marked")
         await shows(pilot, "this run is marked")
         assert screen.app.screen is screen and screen.state.marked == (path,)
-        await pilot.press("end", "c")
-        await until(pilot, lambda: isinstance(screen.app.screen, CompareScreen))
+        await pilot.press("end", "c", opens=CompareScreen)
         assert screen.state.marked == ()
         await pilot.press("escape")
         await until(pilot, lambda: screen.app.screen is screen)
-        await pilot.press("end", "space", "home", "c")
-        await until(pilot, lambda: isinstance(screen.app.screen, CompareScreen))
+        await pilot.press("end", "space", "home", "c", opens=CompareScreen)
         assert len(screen.state.marked) == 1
 
 
 async def test_marks_across_studies_are_compared(studies: Path) -> None:
     async with home() as (screen, pilot):
-        await pilot.press("space", "space", "c")
-        await until(pilot, lambda: isinstance(screen.app.screen, CompareScreen))
-        compare = screen.app.screen
-        assert isinstance(compare, CompareScreen)
+        await pilot.press("space", "space", "c", opens=CompareScreen)
+        compare = on_top(screen.app, CompareScreen)
         files = ["alone/01-bare", "pair/01-bare", "pair/02-docker"]
         assert compare.paths == [studies / f"{file}.gpuwatch" for file in files]
 
 
 async def test_c_on_a_study_compares_its_runs(studies: Path) -> None:
     async with home() as (screen, pilot):
-        await pilot.press("down", "c")
-        await until(pilot, lambda: isinstance(screen.app.screen, CompareScreen))
+        await pilot.press("down", "c", opens=CompareScreen)
         compare = screen.app.screen
         assert isinstance(compare, CompareScreen) and len(compare.paths) == 2
 
@@ -372,8 +335,7 @@ async def test_a_click_stands_on_a_row_and_another_opens_it(studies: Path) -> No
 async def test_a_screen_that_is_read_only_says_so_and_does_nothing(studies: Path, key: str) -> None:
     async with home(DisplayOptions(read_only=True), (120, 24)) as (screen, pilot):
         await shows(pilot, "? help")
-        await pilot.press(key)
-        await shows(pilot, READ_ONLY)
+        await pilot.press(key, shows=READ_ONLY)
         assert screen.app.screen is screen and screen.state.edit is None
     assert labels.read(studies / "alone") == {}
 
@@ -441,8 +403,7 @@ async def test_a_label_goes_to_the_run_that_it_was_begun_for(studies: Path) -> N
         await pilot.pause()
         assert screen.state.cursor == 0
         screen.put_in_order(replace(screen.state.how, reverse=True), studies / "pair")
-        await pilot.press("enter")
-        await shows(pilot, "alone is called mine")
+        await pilot.press("enter", shows="alone is called mine")
     assert labels.read(studies / "alone")["01-bare.gpuwatch"].name == "mine"
     assert labels.read(studies / "pair") == {}
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
 from gpuwatch.core.live_process import command_text
 from gpuwatch.core.processes import start_time
@@ -26,18 +25,9 @@ from gpuwatch.tui.processes.table import NOT_HERE, ProcessTable
 from gpuwatch.tui.widgets.base_screen import Dialog
 
 from ..conftest import Fake, entry
-from ..harness import running, screen_text, shows, until
+from ..harness import Keys, on_top, running, screen_text, shows, until
 
 pytestmark = pytest.mark.usefixtures("programs")
-
-
-@pytest.fixture
-def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    """A process of this user that does nothing."""
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    yield process
-    process.kill()
-    process.wait()
 
 
 def on_gpu(pid: int, size: int, cores: float = 0.5, name: str = "train.py") -> ProcessNow:
@@ -57,7 +47,7 @@ async def home(
     fake: Fake,
     *processes: ProcessNow,
     look: DisplayOptions = DisplayOptions(),  # noqa: B008
-) -> AsyncIterator[tuple[HomeScreen, ProcessTable, Pilot[int]]]:
+) -> AsyncIterator[tuple[HomeScreen, ProcessTable, Keys]]:
     """The home screen with these processes on its GPU, and its table of them focused."""
 
     class Home(HomeScreen):
@@ -67,8 +57,7 @@ async def home(
             super().take(news)
 
     async with running(Home, (100, 30), look) as (app, pilot):
-        screen = app.screen
-        assert isinstance(screen, Home)
+        screen = on_top(app, Home)
         table = screen.query_one(ProcessTable)
         await until(pilot, lambda: table.display and table.size.height > 2)
         table.focus()
@@ -82,8 +71,7 @@ async def test_arrows_select_and_o_sorts_and_the_selection_stays(fake: Fake) -> 
         assert table.selected == large
         await pilot.press("down")
         assert table.selected == small
-        await pilot.press("o", "o")
-        await shows(pilot, "processes on the GPUs  by CPU")
+        await pilot.press("o", "o", shows="processes on the GPUs  by CPU")
         assert table.selected == small
         await pilot.press("up")
         assert table.selected == small, "it is the first one now"
@@ -106,28 +94,23 @@ async def test_where_no_process_fits_one_row_counts_them_and_names_the_key(
 
 async def test_a_filter_narrows_the_processes(fake: Fake) -> None:
     async with home(fake, on_gpu(11, 9), on_gpu(22, 8, name="ollama")) as (_, table, pilot):
-        await pilot.press("slash", *"olla", "enter")
-        await shows(pilot, "ollama")
+        await pilot.press("slash", *"olla", "enter", shows="ollama")
         assert "train.py" not in screen_text(table.app)  # type: ignore[arg-type]
-        await pilot.press("escape")
-        await shows(pilot, "train.py")
+        await pilot.press("escape", shows="train.py")
 
 
 async def test_k_asks_with_user_and_command_line_and_only_yes_sends(
     fake: Fake, sleeper: subprocess.Popen[bytes]
 ) -> None:
     async with home(fake, here(sleeper)) as (_, _, pilot):
-        await pilot.press("k")
-        await until(pilot, lambda: isinstance(pilot.app.screen, Dialog))
+        await pilot.press("k", opens=Dialog)
         text = screen_text(pilot.app)  # type: ignore[arg-type]
         assert f"process {sleeper.pid} of " in text and "time.sleep(600)" in text
         await pilot.press("enter")
         await until(pilot, lambda: not isinstance(pilot.app.screen, Dialog))
         assert sleeper.poll() is None, "Enter alone cancels"
-        await pilot.press("k")
-        await until(pilot, lambda: isinstance(pilot.app.screen, Dialog))
-        await pilot.press("right", "enter")
-        await shows(pilot, "sent SIGTERM")
+        await pilot.press("k", opens=Dialog)
+        await pilot.press("right", "enter", shows="sent SIGTERM")
         await until(pilot, lambda: sleeper.poll() == -signal.SIGTERM)
 
 
@@ -141,14 +124,11 @@ async def test_marked_processes_are_signalled_together(
             await pilot.press("space", "space")
             assert table.selected == third, "each mark goes on to the next"
             await shows(pilot, "2 marked")
-            await pilot.press("up", "up", "space")
-            await shows(pilot, "1 marked")
-            await pilot.press("up", "space", "up", "k")
-            await until(pilot, lambda: isinstance(pilot.app.screen, Dialog))
+            await pilot.press("up", "up", "space", shows="1 marked")
+            await pilot.press("up", "space", "up", "k", opens=Dialog)
             text = screen_text(pilot.app)  # type: ignore[arg-type]
             assert f"process {sleeper.pid} of " in text and f"process {other.pid} of " in text
-            await pilot.press("right", "enter")
-            await shows(pilot, "sent SIGTERM to 2 processes")
+            await pilot.press("right", "enter", shows="sent SIGTERM to 2 processes")
             await until(pilot, lambda: sleeper.poll() == other.poll() == -signal.SIGTERM)
     finally:
         other.kill()
@@ -158,8 +138,7 @@ async def test_marked_processes_are_signalled_together(
 async def test_who_only_looks_sends_nothing(fake: Fake, sleeper: subprocess.Popen[bytes]) -> None:
     look = DisplayOptions(read_only=True)
     async with home(fake, here(sleeper), look=look) as (_, _, pilot):
-        await pilot.press("k")
-        await shows(pilot, READ_ONLY)
+        await pilot.press("k", shows=READ_ONLY)
         assert not isinstance(pilot.app.screen, Dialog)
 
 
@@ -170,8 +149,7 @@ async def test_a_process_that_ended_meanwhile_is_not_asked_about(
     sleeper.kill()
     sleeper.wait()
     async with home(fake, process) as (_, _, pilot):
-        await pilot.press("k")
-        await shows(pilot, "has ended")
+        await pilot.press("k", shows="has ended")
 
 
 async def test_no_signal_is_offered_for_what_is_not_seen_to_run_here(
@@ -189,8 +167,7 @@ async def test_the_footer_offers_a_signal_with_the_row_that_can_take_one(
 ) -> None:
     async with home(fake, on_gpu(1, 9), here(sleeper)) as (_, _, pilot):
         assert "k signal" not in screen_text(pilot.app)  # type: ignore[arg-type]
-        await pilot.press("down")
-        await shows(pilot, "k signal")
+        await pilot.press("down", shows="k signal")
 
 
 async def test_the_command_line_is_shown_and_found(
@@ -208,8 +185,7 @@ async def test_enter_shows_all_of_the_selected_process(
     fake: Fake, sleeper: subprocess.Popen[bytes]
 ) -> None:
     async with home(fake, here(sleeper)) as (screen, _, pilot):
-        await pilot.press("enter")
-        await shows(pilot, "directory ")
+        await pilot.press("enter", shows="directory ")
         assert isinstance(pilot.app.screen, DetailsScreen)
         await shows(pilot, "time.sleep(600)")
         await pilot.press("escape")
@@ -222,8 +198,7 @@ async def test_a_mark_on_what_is_not_seen_to_run_here_says_so_and_marks_no_sessi
     fake.list(entry(fake.folder / "01.gpuwatch"))
     async with home(fake, on_gpu(22, 9)) as (screen, _, pilot):
         await shows(pilot, " finished ")
-        await pilot.press("space")
-        await shows(pilot, f"{NOT_HERE}: process 22")
+        await pilot.press("space", shows=f"{NOT_HERE}: process 22")
         assert screen.state.marked == ()
 
 

@@ -40,8 +40,7 @@ async def test_b_compares_the_same_steps_and_draws_the_earlier_run(tmp_path: Pat
     path = written(tmp_path, before=BEFORE)
     async with live(path, (160, 50), seconds=30.0) as (app, pilot):
         assert GHOST not in screen_text(app)
-        await pilot.press("b")
-        await shows(pilot, "Step time")
+        await pilot.press("b", shows="Step time")
         await shows(pilot, " • same steps, median: ")
         await shows(pilot, " last finished run 5.38 ms: no verdict; it began 09 Oct 07:53, one run")
         assert screen_text(app).count(GHOST) > 10
@@ -51,8 +50,7 @@ async def test_b_compares_the_same_steps_and_draws_the_earlier_run(tmp_path: Pat
                 pilot,
                 lambda: GHOST not in screen_text(app) and "same steps" not in screen_text(app),
             )
-            await pilot.press("b")
-            await shows(pilot, "same steps")
+            await pilot.press("b", shows="same steps")
     snapshot = snapshot_of(path, View(earlier=True, metric=STEP_TIME), 30.0)
     assert len(snapshot.earlier.partition(";")[0]) <= 76, "it fits on 80 columns"
     assert snapshot.picked is not None
@@ -131,9 +129,7 @@ async def test_that_there_is_none_is_said_for_a_while(tmp_path: Path) -> None:
     async with live(written(tmp_path), seconds=30.0) as (app, pilot):
         said = " » no finished run of this command in this environment before it\n"
         for _ in range(2):
-            await pilot.press("b")
-            await shows(pilot, said)
-            await until(pilot, lambda: "Step time" not in screen_text(app))
+            await pilot.press("b", shows=said, hides="Step time")
             await until(pilot, lambda: said not in screen_text(app))
 
 

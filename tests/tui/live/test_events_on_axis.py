@@ -32,16 +32,14 @@ async def test_events_are_marked_on_the_axis_and_the_newest_is_named(session: Ma
         await shows(pilot, "◆ at 1:15: clocks are free again")
         axis = next(row for row in screen_text(app).splitlines() if "└" in row)
         assert axis.count(EVENT) == 2
-        await pilot.press("z", "z")
-        await shows(pilot, "history: 10 s")
+        await pilot.press("z", "z", shows="history: 10 s")
         axis = next(row for row in screen_text(app).splitlines() if "└" in row)
         assert EVENT not in axis, "they are not in the last ten seconds"
 
 
 async def test_at_an_earlier_moment_later_events_are_not_marked(session: Make) -> None:
     async with live(session(events=EVENTS)) as (app, pilot):
-        await pilot.press("left_square_bracket", "left_square_bracket")
-        await shows(pilot, "0:50 ago")
+        await pilot.press("left_square_bracket", "left_square_bracket", shows="0:50 ago")
         axis = next(row for row in screen_text(app).splitlines() if "└" in row)
         assert axis.count(EVENT) == 1
 

@@ -9,7 +9,7 @@ import pytest
 
 from gpuwatch.tui.live.screen import LiveScreen
 
-from ..harness import live, screen_text, until
+from ..harness import live, on_top, screen_text, until
 
 Make = Callable[..., Path]
 
@@ -42,8 +42,7 @@ async def test_a_damaged_file_is_told_in_whole_sentences(session: Make) -> None:
     path = session(seconds=90)
     async with live(path) as (app, pilot):
         path.write_bytes(path.read_bytes()[:8192])
-        screen = app.screen
-        assert isinstance(screen, LiveScreen)
+        screen = on_top(app, LiveScreen)
         await until(pilot, lambda: screen.trouble is not None)
         await pilot.pause()
         shown = "".join(screen_text(app).split())

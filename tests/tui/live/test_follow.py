@@ -7,6 +7,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,6 @@ import pytest
 from textual.screen import Screen
 
 from gpuwatch.session.study.study_folder import held
-from gpuwatch.session.writing.statements import meta
-from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.live.screen import LiveScreen
@@ -23,7 +22,7 @@ from tests.tmux import Pane
 
 from ..conftest import ROOT, Fake
 from ..harness import live, running, screen_text, shows, until
-from ..sessions import finished, plan
+from ..sessions import end, finished, plan
 
 Make = Callable[..., Path]
 RUNS = ("01-bare", "02-docker", "03-apptainer", "04-bare")
@@ -38,13 +37,6 @@ def newest(screen: Screen[Any]) -> Path | None:
     assert isinstance(screen, LiveScreen)
     known = screen._newest.upcoming if screen._newest else None
     return known.newest if known else None
-
-
-def end(path: Path) -> None:
-    """End the run, while its recorder continues the study."""
-    store = SessionStore.reopen(path)
-    store.write([meta(key, value) for key, value in finished().items()])
-    store.close()
 
 
 def study(session: Make, *names: str) -> list[Path]:
@@ -71,8 +63,7 @@ async def test_after_a_comparison_the_study_is_followed_again_at_the_run_that_go
         screen = app.screen
         end(path)
         await shows(pilot, "next: docker")
-        await pilot.press("c")
-        await until(pilot, lambda: isinstance(app.screen, CompareScreen))
+        await pilot.press("c", opens=CompareScreen)
         for name in RUNS[1:3]:
             session(name, meta=finished())
         last = session(RUNS[3])
@@ -89,8 +80,7 @@ async def test_where_the_runs_after_it_are_over_too_the_one_to_come_is_waited_fo
     async with live(path) as (app, pilot):
         end(path)
         await shows(pilot, "next: docker")
-        await pilot.press("c")
-        await until(pilot, lambda: isinstance(app.screen, CompareScreen))
+        await pilot.press("c", opens=CompareScreen)
         second = session(RUNS[1], environment="docker", meta=finished())
         await pilot.press("escape")
         await until(pilot, lambda: shown(app) == second)
@@ -100,8 +90,7 @@ async def test_where_the_runs_after_it_are_over_too_the_one_to_come_is_waited_fo
 async def test_c_at_the_moment_the_next_run_begins_compares_all_the_same(session: Make) -> None:
     first, second = study(session, *RUNS[:2])
     async with running(lambda: LiveScreen(second, follow=True)) as (app, pilot):
-        await pilot.press("c")
-        await until(pilot, lambda: isinstance(app.screen, CompareScreen))
+        await pilot.press("c", opens=CompareScreen)
         assert isinstance(app.screen, CompareScreen) and app.screen.paths == [first, second]
         await pilot.press("escape")
         await until(pilot, lambda: shown(app) == second)
@@ -164,8 +153,7 @@ def test_attach_between_two_runs_waits_with_the_study(
     source = f"PYTHONPATH={shlex.quote(str(ROOT / 'src'))} {folders}"
     script = tmp_path / "attach.sh"
     script.write_text(f"{source} {sys.executable} -m gpuwatch attach; echo code $?\n")
-    terminal = Pane(tmp_path, (80, 24))
-    try:
+    with closing(Pane(tmp_path, (80, 24))) as terminal:
         with held(folder):
             terminal.type(f"clear; sh {script}", "Enter")
             rows = terminal.wait("next: docker, run 2 of 4").splitlines()
@@ -177,15 +165,12 @@ def test_attach_between_two_runs_waits_with_the_study(
             assert "the study of 4 runs goes on" in terminal.wait("code 0")
         terminal.type(f"clear; sh {script}", "Enter")
         terminal.wait("nothing is running")
-    finally:
-        terminal.close()
 
 
 async def test_the_next_run_shows_what_was_looked_at(session: Make) -> None:
     (path,) = study(session, RUNS[0])
     async with live(path, (120, 40)) as (app, pilot):
-        await pilot.press("M", "+")
-        await shows(pilot, "Process memory")
+        await pilot.press("M", "+", shows="Process memory")
         await shows(pilot, "history: 10 s")
         second = session(RUNS[1], environment="docker")
         end(path)

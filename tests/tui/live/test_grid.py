@@ -16,7 +16,7 @@ from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.widgets.device_rows import grid_rows
 from gpuwatch.tui.widgets.gauge_rows import value_parts
 
-from ..harness import live, screen_text, shows, until
+from ..harness import live, on_top, screen_text, shows, until
 from ..sessions import finished
 from ..snapshots_of import numbers_text, snapshot_of, texts
 
@@ -26,16 +26,14 @@ GRID = View(grid=True)
 
 async def test_g_shows_all_gpus_and_g_again_one(session: Make) -> None:
     async with live(session(gpus=8)) as (app, pilot):
-        await pilot.press("g")
-        await shows(pilot, "8 GPUs, the run uses 2")
+        await pilot.press("g", shows="8 GPUs, the run uses 2")
         rows = screen_text(app).splitlines()
         assert [sum(f"GPU {n}" in row for row in rows) for n in range(8)] == [1] * 8
         assert sum(row.count(" util. ") for row in rows) == 8
         assert sum(row.count("/80.0 GiB") for row in rows) == 8
         assert sum(row.count("/700 W") for row in rows) == sum(row.count("°C") for row in rows) == 8
         assert "▸GPU 0 run" in rows[2] and "step 16,820/40,000" in rows[-2]
-        await pilot.press("g")
-        await shows(pilot, "1 of 8, Tab for the next")
+        await pilot.press("g", shows="1 of 8, Tab for the next")
 
 
 def test_a_run_without_a_gpu_of_its_own_uses_none(session: Make) -> None:
@@ -47,27 +45,19 @@ def test_a_run_without_a_gpu_of_its_own_uses_none(session: Make) -> None:
 
 async def test_enter_opens_the_chosen_one_and_escape_the_one_before(session: Make) -> None:
     async with live(session(gpus=8)) as (_, pilot):
-        await pilot.press("g")
-        await shows(pilot, "▸GPU 0")
-        await pilot.press("tab", "down")
-        await shows(pilot, "▸GPU 3")
-        await pilot.press("up")
-        await shows(pilot, "▸GPU 1")
-        await pilot.press("5")
-        await shows(pilot, "▸GPU 5")
+        await pilot.press("g", shows="▸GPU 0")
+        await pilot.press("tab", "down", shows="▸GPU 3")
+        await pilot.press("up", shows="▸GPU 1")
+        await pilot.press("5", shows="▸GPU 5")
         await shows(pilot, "Enter open")
-        await pilot.press("enter")
-        await shows(pilot, "GPU 5  NVIDIA H100 80GB HBM3  6 of 8")
-        await pilot.press("g")
-        await shows(pilot, "▸GPU 5")
-        await pilot.press("escape")
-        await shows(pilot, "6 of 8")
+        await pilot.press("enter", shows="GPU 5  NVIDIA H100 80GB HBM3  6 of 8")
+        await pilot.press("g", shows="▸GPU 5")
+        await pilot.press("escape", shows="6 of 8")
 
 
 async def test_a_panel_that_is_clicked_is_opened(session: Make) -> None:
     async with live(session(gpus=8), (120, 40)) as (app, pilot):
-        await pilot.press("g")
-        await shows(pilot, "▸GPU 0")
+        await pilot.press("g", shows="▸GPU 0")
         rows = screen_text(app).splitlines()
         y = next(at for at, row in enumerate(rows) if "GPU 3" in row)
         await pilot.click(offset=(rows[y].index("GPU 3") + 2, y + 1))
@@ -86,10 +76,8 @@ async def test_the_newest_samples_stand_at_the_right_end_of_every_panel(
 ) -> None:
     path = session(gpus=8, seconds=60.0, throttled=True)
     async with live(path, size, seconds=60.0) as (app, pilot):
-        await pilot.press("g")
-        await shows(pilot, "▸GPU 0")
-        screen = app.screen
-        assert isinstance(screen, LiveScreen)
+        await pilot.press("g", shows="▸GPU 0")
+        screen = on_top(app, LiveScreen)
 
         def fits() -> bool:
             return screen.snapshot is not None and all(
@@ -129,8 +117,7 @@ async def test_all_gpus_have_a_title_one_time_axis_and_what_the_training_says(
 ) -> None:
     log = [("stdout", f"line {n}") for n in range(5)]
     async with live(session(gpus=8, log=log), (120, 40)) as (app, pilot):
-        await pilot.press("g")
-        await shows(pilot, "▸GPU 0")
+        await pilot.press("g", shows="▸GPU 0")
         await shows(pilot, "utilization, history: 1 min")
         rows = screen_text(app).splitlines()
         (at,) = (at for at, row in enumerate(rows) if "└" in row)

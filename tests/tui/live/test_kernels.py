@@ -94,10 +94,8 @@ async def test_a_long_table_scrolls(session: Make) -> None:
         await shows(pilot, "kernels of the run  ")  # of no moment
         await shows(pilot, "kernel_0")
         assert "kernel_99" not in screen_text(app)
-        await pilot.press("end")
-        await shows(pilot, "kernel_99")
-        await pilot.press("escape")
-        await shows(pilot, "✓ finished")
+        await pilot.press("end", shows="kernel_99")
+        await pilot.press("escape", shows="✓ finished")
 
 
 def test_a_profile_that_could_not_be_made_says_why(session: Make) -> None:
@@ -133,11 +131,9 @@ def test_without_a_profile_it_says_what_would_give_one(session: Make) -> None:
 async def test_of_a_program_of_ones_own_it_says_how_to_profile_that(session: Make) -> None:
     path = session(kind="command", meta=finished(), alive=False)
     async with live(path) as (_, pilot):
-        await pilot.press("K")
-        await shows(pilot, "--profile records the kernels of your own program")
+        await pilot.press("K", shows="--profile records the kernels of your own program")
         await shows(pilot, "gpuwatch import")
-        await pilot.press("K")
-        await shows(pilot, "✓ finished")
+        await pilot.press("K", shows="✓ finished")
 
 
 COUNTERS: dict[str, Any] = {
@@ -158,8 +154,7 @@ async def test_what_ncu_counted_of_an_import_stands_with_its_notes(session: Make
     meta = {**finished(), "counters": COUNTERS}
     path = session(kind="import", steps=False, gpus=0, meta=meta, alive=False)
     async with live(path, (80, 40)) as (app, pilot):
-        await pilot.press(key)
-        await shows(pilot, "counted by ncu 2025.1, in 2 launches")
+        await pilot.press(key, shows="counted by ncu 2025.1, in 2 launches")
         text = screen_text(app)
     assert "executed FLOP       2.01 MFLOP" in text and "DRAM bytes read     1.50 MB" in text
     assert "DRAM bytes written  —" in text and "counters are of 2 of 150 launches" in text
@@ -185,7 +180,6 @@ def test_the_utilization_of_an_imported_profile_has_the_imports_reason(session: 
 
 async def test_a_search_finds_what_is_cut_off(session: Make) -> None:
     async with live(session(**over(PROFILE)), (80, 24)) as (app, pilot):
-        await pilot.press("K", "slash", *"cudnnDataType_t")
-        await shows(pilot, "nhwcToNchwKernel<__")
+        await pilot.press("K", "slash", *"cudnnDataType_t", shows="nhwcToNchwKernel<__")
         assert "cudnnDataType_t" not in screen_text(app).replace("find: cudnnDataType_t", "")
         assert "ampere_sgemm" not in screen_text(app)

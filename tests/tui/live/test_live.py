@@ -11,7 +11,6 @@ import pytest
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State
 from gpuwatch.session.writing.statements import meta
-from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.home.screen import HomeScreen
@@ -20,8 +19,8 @@ from gpuwatch.tui.widgets.gauge_rows import empty_rows
 from gpuwatch.tui.widgets.page import PageScreen
 
 from ..conftest import Fake
-from ..harness import colours, live, running, screen_text, shows, until
-from ..sessions import NS, finished, plan
+from ..harness import colours, live, on_top, running, screen_text, shows, until
+from ..sessions import NS, end, finished, plan, put
 from ..snapshots_of import numbers_text, page_text, snapshot_of, texts
 
 Make = Callable[..., Path]
@@ -36,11 +35,9 @@ async def test_unknown_numbers_are_dashes_with_a_reason_and_never_zero(session: 
         assert "the driver gives no bandwidth counter" in text
         assert "the workload counts no FLOP" in text
         assert " 0 W" not in text and " 0 B/s" not in text and "0 FLOP/s" not in text
-        await pilot.press("i")
-        await shows(pilot, "every number")
+        await pilot.press("i", shows="every number")
         assert isinstance(app.screen, PageScreen)
-        await pilot.press("slash", *"power")
-        await shows(pilot, "not supported by this board")
+        await pilot.press("slash", *"power", shows="not supported by this board")
 
 
 def test_gauges_without_a_value_leave_their_room_to_the_others(session: Make) -> None:
@@ -59,17 +56,12 @@ async def test_eight_gpus_are_a_grid_and_tab_and_digits_select(session: Make) ->
         text = screen_text(app)
         assert "▸ 0 run" in text and "7  ·" in text
         assert "GPU 0  NVIDIA H100 80GB HBM3  1 of 8" in text
-        await pilot.press("tab")
-        await shows(pilot, "▸ 1 run")
+        await pilot.press("tab", shows="▸ 1 run")
         await shows(pilot, "2 of 8")
-        await pilot.press("shift+tab", "shift+tab")
-        await shows(pilot, "▸ 7  ·")
-        await pilot.press("3")
-        await shows(pilot, "▸ 3  ·")
-        await pilot.press("down")
-        await shows(pilot, "▸ 4  ·")
-        await pilot.press("up")
-        await shows(pilot, "▸ 3  ·")
+        await pilot.press("shift+tab", "shift+tab", shows="▸ 7  ·")
+        await pilot.press("3", shows="▸ 3  ·")
+        await pilot.press("down", shows="▸ 4  ·")
+        await pilot.press("up", shows="▸ 3  ·")
         await pilot.press("9")
         assert "▸ 3  ·" in screen_text(app)
 
@@ -156,17 +148,12 @@ def test_what_is_of_the_last_seconds_is_called_so(session: Make) -> None:
 async def test_space_holds_the_view_and_lets_it_go(session: Make) -> None:
     path = session()
     async with live(path) as (app, pilot):
-        await pilot.press("space")
-        await shows(pilot, "paused, Space goes on")
-        store = SessionStore.reopen(path)
-        store.write([meta("run", {"model": "Later"})])
-        screen = app.screen
-        assert isinstance(screen, LiveScreen)
+        await pilot.press("space", shows="paused, Space goes on")
+        put(path, meta("run", {"model": "Later"}))
+        screen = on_top(app, LiveScreen)
         await until(pilot, lambda: "Later" in repr(screen._newest))
         assert "Later" not in screen_text(app)
-        await pilot.press("space")
-        await shows(pilot, "Later")
-        store.close()
+        await pilot.press("space", shows="Later")
         assert "paused, Space goes on" not in screen_text(app)
 
 
@@ -176,12 +163,9 @@ async def test_zoom_goes_round_and_up_and_down(session: Make) -> None:
         for keys, expected in (("z", "all"), ("z", "10 s"), ("z", "1 min")):
             await pilot.press(*keys)  # there are no five minutes yet
             await shows(pilot, f"history: {expected}")
-        await pilot.press("plus")
-        await shows(pilot, "history: 10 s")
-        await pilot.press("plus")
-        await shows(pilot, "history: 10 s")
-        await pilot.press("minus", "minus")
-        await shows(pilot, "history: all")
+        await pilot.press("plus", shows="history: 10 s")
+        await pilot.press("plus", shows="history: 10 s")
+        await pilot.press("minus", "minus", shows="history: all")
 
 
 @pytest.mark.parametrize("answer", ["enter", "escape"])
@@ -189,11 +173,9 @@ async def test_s_asks_and_the_run_goes_on_unless_stopping_is_chosen(
     session: Make, fake: Fake, answer: str
 ) -> None:
     async with live(session()) as (app, pilot):
-        await pilot.press("s")
-        await shows(pilot, "Stop this run?")
+        await pilot.press("s", shows="Stop this run?")
         await shows(pilot, " mnist-cnn in bare ")
-        await pilot.press("y", "n", "s", "q", answer)
-        await until(pilot, lambda: "Stop this run?" not in screen_text(app))
+        await pilot.press("y", "n", "s", "q", answer, hides="Stop this run?")
         await app.workers.wait_for_complete()
     assert fake.asked == []
 
@@ -216,25 +198,21 @@ async def test_q_leaves_and_tells_how_to_come_back(session: Make) -> None:
     path = session()
     async with live(path) as (app, pilot):
         await pilot.press("q")
-        await pilot.pause()
     assert app.return_value == 0
     assert f"gpuwatch attach {path}" in "\n".join(app.farewell)
 
 
-@pytest.mark.parametrize("over", [False, True])
+@pytest.mark.parametrize(("over", "here"), [(False, True), (True, True), (False, False)])
 async def test_q_on_home_tells_of_the_run_that_was_started_here(
-    session: Make, fake: Fake, over: bool
+    session: Make, fake: Fake, over: bool, here: bool
 ) -> None:
     path = session(meta=finished() if over else {}, alive=not over)
     async with running(lambda: LiveScreen(path, follow=True)) as (app, pilot):
-        app.started.append(path.parent)
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        app.started += [path.parent] if here else []
+        await pilot.press("escape", opens=HomeScreen)
         await pilot.press("q")
-        await pilot.pause()
-    assert app.farewell[:2] == (
-        [] if over else ["the run goes on", f"come back: gpuwatch attach {path}"]
-    )
+    told = ["the run goes on", f"come back: gpuwatch attach {path}"]
+    assert app.farewell[:2] == (told if here and not over else [])
 
 
 async def test_q_on_home_tells_of_the_newest_that_goes_on_and_of_how_many_others(
@@ -246,19 +224,9 @@ async def test_q_on_home_tells_of_the_newest_that_goes_on_and_of_how_many_others
         async with running(HomeScreen) as (app, pilot):
             app.started += [path.parent for path in started]
             await pilot.press("q")
-            await pilot.pause()
         told = [line for line in app.farewell if "come back" in line]
         assert told == [f"come back: gpuwatch attach {path}" for path in started[:-1][-1:]]
         assert (app.farewell[-1:] == ["1 other goes on: gpuwatch sessions"]) == bool(others)
-
-
-async def test_a_run_that_is_only_watched_was_not_started_here(session: Make, fake: Fake) -> None:
-    async with running(lambda: LiveScreen(session(), follow=True)) as (app, pilot):
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
-        await pilot.press("q")
-        await pilot.pause()
-    assert app.farewell == []
 
 
 MISSING = {"code": "image-missing", "text": "there is no image x", "hint": "docker pull x"}
@@ -297,7 +265,6 @@ async def test_a_study_that_goes_on_is_not_summed_up(session: Make) -> None:
     async with live(path) as (app, pilot):
         assert "✓ finished  1:30" in screen_text(app)
         await pilot.press("q")
-        await pilot.pause()
     assert "come back: gpuwatch attach" in app.farewell
     assert "2 of 3  ▶ running" in page_text(running)
 
@@ -307,7 +274,6 @@ async def test_q_in_a_study_tells_what_stays_true_for_all_of_it(session: Make) -
     plan(path.parent, *STUDY)
     async with live(path) as (app, pilot):
         await pilot.press("q")
-        await pilot.pause()
     assert app.farewell == [
         "the study of 3 runs goes on",
         "come back: gpuwatch attach",
@@ -320,7 +286,6 @@ async def test_q_in_the_last_run_of_a_study_names_that_run(session: Make) -> Non
     plan(path.parent, *STUDY)
     async with live(path) as (app, pilot):
         await pilot.press("q")
-        await pilot.pause()
     assert f"come back: gpuwatch attach {path}" in app.farewell
 
 
@@ -338,28 +303,22 @@ async def test_s_says_that_the_runs_after_it_are_not_started_either(
     path = session(file)
     plan(path.parent, *STUDY, problems=problems)
     async with live(path) as (_, pilot):
-        await pilot.press("s")
-        await shows(pilot, question)
+        await pilot.press("s", shows=question)
 
 
 async def test_the_end_of_a_run_is_seen_while_watching(session: Make, fake: Fake) -> None:
     path = session()
-    async with live(path) as (app, pilot):
-        store = SessionStore.reopen(path)
-        store.write([meta(key, value) for key, value in finished().items()])
-        store.close()
+    async with live(path) as (_, pilot):
+        end(path)
         await shows(pilot, "✓ finished")
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await pilot.press("enter", opens=HomeScreen)
 
 
 def test_a_run_that_ends_between_two_looks_is_not_told_as_lost(session: Make) -> None:
     path = session(alive=False)
     with SessionReader(path) as reader:
         collector = Collector(reader)
-        store = SessionStore.reopen(path)
-        store.write([meta(key, value) for key, value in finished().items()])
-        store.close()
+        end(path)
         assert collector.snapshot(View()).status.state is State.FINISHED
 
 
@@ -368,10 +327,8 @@ async def test_c_compares_with_the_study(session: Make) -> None:
     path = session(meta=finished(), alive=False)
     plan(path.parent, "01-bare", "02-docker")
     async with live(path) as (_, pilot):
-        await pilot.press("c")
-        await shows(pilot, "docker against bare")
-        await pilot.press("escape")
-        await shows(pilot, "✓ finished")
+        await pilot.press("c", shows="docker against bare")
+        await pilot.press("escape", shows="✓ finished")
 
 
 async def test_c_without_a_study_asks_for_another_session(session: Make, fake: Fake) -> None:
@@ -379,16 +336,14 @@ async def test_c_without_a_study_asks_for_another_session(session: Make, fake: F
     async with live(session(meta=finished(), alive=False)) as (app, pilot):
         await shows(pilot, "l log  p processes  o roofline  z zoom")
         assert "c compare" not in screen_text(app)
-        await pilot.press("c")
-        await shows(pilot, "mark another session")
+        await pilot.press("c", shows="mark another session")
 
 
 async def test_escape_goes_home_and_enter_only_when_over(session: Make, fake: Fake) -> None:
     async with live(session()) as (app, pilot):
         await pilot.press("enter")
         assert isinstance(app.screen, LiveScreen)
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await pilot.press("escape", opens=HomeScreen)
 
 
 async def test_t_changes_the_colours(session: Make) -> None:
@@ -416,27 +371,19 @@ async def test_a_file_that_is_no_session_is_told_in_a_sentence(tmp_path: Path) -
 
 
 def test_a_gpu_that_is_lost_keeps_its_history_and_says_why(session: Make) -> None:
-    path = session()
-    store = SessionStore.reopen(path)
     change = "INSERT INTO change (t, channel, method, source, reason) VALUES (?, ?, ?, ?, ?)"
-    store.write([(change, (1, 0, "unavailable", "NVML", "GPU is lost"))])
-    store.close()
+    path = put(session(), (change, (1, 0, "unavailable", "NVML", "GPU is lost")))
     text = page_text(path, (120, 40))
     assert "unavailable, GPU is lost" in text and "100%┤" in text
 
 
 async def test_absurd_values_neither_crash_nor_hang(session: Make) -> None:
-    path = session()
-    store = SessionStore.reopen(path)
     rows = [
         (f"UPDATE tick SET c{n} = 1e308, c{n + 1} = -1e308 WHERE n > 100", ()) for n in (0, 2, 4)
     ]
     steps = "UPDATE step SET samples = 1e308, flop = 1e308, bytes = -1 WHERE n > 100"
-    store.write([*rows, (steps, ())])
-    store.close()
-    async with live(path) as (app, pilot):
-        await pilot.press("z", "z", "i")
-        await shows(pilot, "every number")
+    async with live(put(session(), *rows, (steps, ()))) as (app, pilot):
+        await pilot.press("z", "z", "i", shows="every number")
         assert app.return_code is None
 
 

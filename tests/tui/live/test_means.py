@@ -20,7 +20,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.study_folder import GAVE_UP, RECORDER_LOG
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.gauges import STEP_TIME
-from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, View
+from gpuwatch.tui.feed.snapshot import TIMED, View
 from gpuwatch.tui.home.table import COLUMNS
 from gpuwatch.tui.live.page import page_of
 from gpuwatch.tui.live.rows import Options
@@ -30,20 +30,10 @@ from gpuwatch.tui.widgets.head_rows import position_row, title_row
 from gpuwatch.tui.widgets.page import number_lines
 
 from ..harness import live, screen_text, shows
-from ..sessions import GIB, NS, finished
+from ..sessions import GIB, NS, end, finished
 from ..snapshots_of import numbers_text, page_text, snapshot_of, texts
-from .test_follow import end
 
 Make = Callable[..., Path]
-
-
-def shown(path: Path, view: View) -> Snapshot:
-    with SessionReader(path) as reader:
-        collector = Collector(reader)
-        collector.update()
-        while collector.backfill():
-            pass
-        return collector.snapshot(view)
 
 
 @pytest.mark.parametrize("seconds", [90.0, 900.0], ids=["short", "longer than step lines are kept"])
@@ -57,12 +47,12 @@ def test_over_the_whole_run_gauges_give_what_show_gives(session: Make, seconds: 
     )
     with SessionReader(path) as reader:
         metrics = summarise(reader).metrics
-    snapshot = shown(path, View(seconds=None))
+    snapshot = snapshot_of(path, View(seconds=None))
     names = ("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "gpuwatch.flop.rate")
     for gauge, name in zip(snapshot.gauges, names, strict=True):
         assert gauge.period == "timed steps"
         assert gauge.reading.value == pytest.approx(metrics[name].mean, rel=0.01), name
-    power = shown(path, View(seconds=None, metric="hw.gpu.power")).picked
+    power = snapshot_of(path, View(seconds=None, metric="hw.gpu.power")).picked
     assert power is not None
     assert power.reading.value == pytest.approx(metrics["hw.gpu.power"].mean, rel=0.01)
 
@@ -82,7 +72,7 @@ def test_of_few_steps_it_is_of_their_time_all_the_same(session: Make) -> None:
     path = session(meta=finished(), alive=False, total_steps=120)
     with SessionReader(path) as reader:
         rate = summarise(reader).metrics["gpuwatch.flop.rate"].mean
-    snapshot = shown(path, View(seconds=None))
+    snapshot = snapshot_of(path, View(seconds=None))
     assert not snapshot.timed and snapshot.gauges[0].period == "whole run"
     assert snapshot.gauges[2].period == "timed steps"
     assert snapshot.gauges[2].reading.value == pytest.approx(rate, rel=0.01)
@@ -90,10 +80,10 @@ def test_of_few_steps_it_is_of_their_time_all_the_same(session: Make) -> None:
 
 def test_the_mean_of_a_part_is_called_that(session: Make) -> None:
     path = session(meta=finished(), alive=False)
-    gauge = shown(path, View(seconds=10)).gauges[2]
+    gauge = snapshot_of(path, View(seconds=10)).gauges[2]
     assert badge(gauge, 32) == "counted, mean of the last 10 s"
     assert badge(gauge, 26) == "counted, last 10 s"
-    whole = shown(path, View(seconds=None)).gauges[0]
+    whole = snapshot_of(path, View(seconds=None)).gauges[0]
     assert badge(whole, 32) == "measured, timed steps, mean"
     assert badge(whole, 26) == "measured, timed steps"
     of_steps = replace(whole, period="last 5 s of steps")
@@ -117,7 +107,7 @@ def test_before_all_is_read_nothing_stands_in_place_of_the_means(session: Make) 
 
 def test_low_gauges_have_names_that_cannot_be_misread(session: Make) -> None:
     path = session(bandwidth_measured=True)
-    gauges = [*shown(path, View()).gauges, shown(session("02"), View()).gauges[1]]
+    gauges = [*snapshot_of(path, View()).gauges, snapshot_of(session("02"), View()).gauges[1]]
     names = ["utilization", "bandwidth", "FLOP/s", "bytes/s"]
     for height in (1, 2):
         rows = [texts(gauge_rows(gauge, height, 80))[0] for gauge in gauges]
@@ -131,7 +121,9 @@ def test_the_work_of_a_part_is_the_mean_of_its_steps(session: Make) -> None:
     with SessionReader(path) as reader:
         (last,) = reader.steps(reader.last_step() - 1, 1)
     assert 35 * NS < last.t < 60 * NS
-    whole, part = (shown(path, View(seconds=seconds, metric="samples/s")) for seconds in (None, 60))
+    whole, part = (
+        snapshot_of(path, View(seconds=seconds, metric="samples/s")) for seconds in (None, 60)
+    )
     assert part.work is not None and part.picked is not None and whole.picked is not None
     for one, other in ((whole.gauges[2], part.gauges[2]), (whole.picked, part.picked)):
         assert one.reading.value is not None
@@ -145,9 +137,9 @@ def test_the_work_of_a_part_is_the_mean_of_its_steps(session: Make) -> None:
     gauges = "\n".join(page[: page.index(" steps")])
     assert gauges.count(f"mean of the {span}") == 2 + len(part.gauges[2].mfus) > 2
     seconds = (part.window.end - last.t) / NS + 0.15  # too short for a mean of samples
-    rate = shown(path, View(seconds=seconds)).gauges[2].reading.value
+    rate = snapshot_of(path, View(seconds=seconds)).gauges[2].reading.value
     assert rate == pytest.approx(whole.gauges[2].reading.value, rel=0.5)
-    none = shown(path, View(seconds=10, metric="samples/s"))
+    none = snapshot_of(path, View(seconds=10, metric="samples/s"))
     assert none.picked is not None and none.algorithmic.value is None
     for reading in (none.gauges[2].reading, none.picked.reading):
         assert (reading.value, reading.reason) == (None, "no step in the last 10 s")
@@ -157,7 +149,7 @@ def test_the_work_of_a_part_is_the_mean_of_its_steps(session: Make) -> None:
 
 def test_a_part_with_all_timed_steps_has_the_means_of_these(session: Make) -> None:
     path = session(meta=finished(), alive=False, total_steps=8000)
-    whole, part = (shown(path, View(seconds=seconds)) for seconds in (None, 89))
+    whole, part = (snapshot_of(path, View(seconds=seconds)) for seconds in (None, 89))
     assert whole.means == part.means == "timed steps" and part.window.start > 0
     for one, other in zip(whole.gauges, part.gauges, strict=True):
         assert one.reading == other.reading and one.period == other.period
@@ -167,9 +159,9 @@ def test_of_warm_up_steps_alone_a_part_has_the_means_of_these(session: Make) -> 
     path = session(meta=finished(), alive=False, total_steps=8000)
     with closing(sqlite3.connect(path)) as file, file:
         file.execute("UPDATE step SET warmup = 1")
-    part = shown(path, View(seconds=60))
+    part = snapshot_of(path, View(seconds=60))
     assert not part.timed and part.means.endswith(" s of steps")
-    assert shown(path, View(seconds=None)).means == "whole run"
+    assert snapshot_of(path, View(seconds=None)).means == "whole run"
 
 
 def test_of_a_run_that_is_over_every_value_is_the_mean_that_show_gives(session: Make) -> None:
@@ -181,7 +173,7 @@ def test_of_a_run_that_is_over_every_value_is_the_mean_that_show_gives(session: 
     assert "80GB HBM3, mean of the timed steps, of memory the peak" in numbers_text(path, 120)
     with SessionReader(path) as reader:
         metrics = next(each.metrics for each in summarise(reader).devices if each.id == "gpu0")
-    device = shown(path, View(seconds=TIMED)).device("gpu0")
+    device = snapshot_of(path, View(seconds=TIMED)).device("gpu0")
     assert device is not None and device.value("hw.gpu.temperature") != 62
     for name in ("hw.gpu.power", "hw.gpu.temperature"):
         assert device.value(name) == pytest.approx(metrics[name].mean, rel=0.01), name
@@ -197,7 +189,7 @@ def test_of_memory_it_is_the_most_of_the_same_time_and_says_so(session: Make) ->
         assert "peak memory 36.3/80.0 GiB" in text, size
         assert size[0] < 120 or "peak host memory 41.5/128 GiB" in text
         assert size[0] < 120 or "peak resident 2.40 GiB" in text
-    snapshot = shown(path, View(seconds=None, metric="hw.gpu.memory.usage", grid=True))
+    snapshot = snapshot_of(path, View(seconds=None, metric="hw.gpu.memory.usage", grid=True))
     assert "peak memory 36.3 GiB of 80.0 GiB" in status_line(snapshot)
     assert snapshot.picked is not None and snapshot.picked.reading.value == int(36.3 * GIB)
     assert badge(snapshot.picked, 32) == "measured, whole run, peak"
@@ -215,8 +207,7 @@ async def test_a_run_that_ends_here_shows_what_one_that_is_opened_then_shows(
 ) -> None:
     path = session(seconds=900.0, total_steps=10**9)
     async with live(path, (120, 40), seconds=900.0) as (app, pilot):
-        await pilot.press("z", "end", *["left"] * back)
-        await shows(pilot, "ago" if back else "history: 5 min")
+        await pilot.press("z", "end", *["left"] * back, shows="ago" if back else "history: 5 min")
         end(path)
         if back:
             await shows(pilot, "◀ at ")
@@ -231,7 +222,7 @@ async def test_a_run_that_ends_here_shows_what_one_that_is_opened_then_shows(
 
 def test_a_run_that_hangs_tells_no_rate_anywhere(session: Make) -> None:
     path = session(total_steps=4000)  # the last one at about 25 s
-    snapshot = shown(path, View(metric="samples/s"))
+    snapshot = snapshot_of(path, View(metric="samples/s"))
     assert snapshot.work is not None and snapshot.picked is not None
     for reading in (snapshot.work.throughput, snapshot.picked.reading, snapshot.gauges[2].reading):
         assert reading.value is None and reading.method is Method.COUNTED
@@ -250,7 +241,7 @@ def test_a_step_that_is_counted_again_is_no_warm_up(session: Make) -> None:
 def test_the_time_left_is_that_of_the_steps_left_with_their_pauses(session: Make) -> None:
     """From the first timed step on, however long it takes."""
     for path in (session(), session("02", pace=2000, seconds=34, total_steps=40)):
-        work = shown(path, View()).work
+        work = snapshot_of(path, View()).work
         assert work is not None and work.total and work.step and work.mean_seconds
         left = (work.total - work.step) * work.mean_seconds
         assert work.eta_seconds == pytest.approx(left, rel=1e-9)
@@ -291,7 +282,7 @@ def test_a_run_took_as_long_as_lists_and_show_say_and_its_recording_is_called_th
         item = Item(entry=listing(reader))
     listed = next(column for column in COLUMNS if column.name == "elapsed")
     assert item.elapsed == pytest.approx(81.6) and listed.text(item) == "1:22"
-    snapshot = shown(path, View(seconds=None))
+    snapshot = snapshot_of(path, View(seconds=None))
     assert end_lines(snapshot)[0] == "the run is over after 1:22: finished"
     assert status_line(snapshot).startswith("1:22 finished")
     back = texts([position_row(snapshot_of(path, View(at=10 * NS)), 80)])[0]
@@ -302,15 +293,17 @@ def test_a_run_took_as_long_as_lists_and_show_say_and_its_recording_is_called_th
 
 def test_a_recorder_that_gave_up_is_told_with_what_it_said_last(session: Make) -> None:
     path = session(alive=False)
-    assert end_lines(shown(path, View()))[0].startswith("the recording is over after 1:30: the rec")
-    assert len(end_lines(shown(path, View()))) == 1, "the reason is not said twice"
+    assert end_lines(snapshot_of(path, View()))[0].startswith(
+        "the recording is over after 1:30: the rec"
+    )
+    assert len(end_lines(snapshot_of(path, View()))) == 1, "the reason is not said twice"
     full = f"cannot write {path}: database or disk is full; free some space"
     log = (f"gpuwatch: {GAVE_UP}{full.replace(path.name, 'x')}", f"gpuwatch: {GAVE_UP}{full}")
     (path.parent / RECORDER_LOG).write_text("\n".join([*log, "gpuwatch: another word"]))
-    assert end_lines(shown(path, View()))[1] == f"error: {full}"
+    assert end_lines(snapshot_of(path, View()))[1] == f"error: {full}"
     (path.parent / RECORDER_LOG).unlink()
     os.mkfifo(path.parent / RECORDER_LOG)  # of a foreign study
-    assert len(end_lines(shown(path, View()))) == 1
+    assert len(end_lines(snapshot_of(path, View()))) == 1
 
 
 def test_what_a_session_cannot_have_takes_no_room(session: Make) -> None:
@@ -327,25 +320,21 @@ async def test_a_run_on_the_cpu_shows_no_gpu_as_its_own(session: Make, gpus: int
         text = screen_text(app)
         assert "CPU utilization" in text and "GPU utilization" not in text
         assert "the run uses no GPU" in text and text.count("process 1.") == 1
-        await pilot.press("tab")
-        await shows(pilot, "not used by this run")
+        await pilot.press("tab", shows="not used by this run")
         text = screen_text(app)
         assert "GPU utilization" in text and "Algorithmic" not in text
         assert "Model FLOP/s unavailable: " in text and "the run does not use" in text
-        await pilot.press("shift+tab")
-        await shows(pilot, "CPU utilization")
-        await pilot.press(str(gpus - 1))
-        await shows(pilot, f" GPU {gpus - 1}  NVIDIA")
+        await pilot.press("shift+tab", shows="CPU utilization")
+        await pilot.press(str(gpus - 1), shows=f" GPU {gpus - 1}  NVIDIA")
         await pilot.press("g", "o", "escape", "p")
 
 
 async def test_a_gpu_that_the_run_does_not_use_says_so(session: Make) -> None:
     async with live(session(gpus=3), (120, 40)) as (app, pilot):
         assert "not used" not in screen_text(app)
-        await pilot.press("2")
-        await shows(pilot, "not used by this run")
+        await pilot.press("2", shows="not used by this run")
 
 
 def test_without_steps_the_mean_is_of_the_whole_run(session: Make) -> None:
     path = session(meta=finished(), alive=False, steps=False)
-    assert badge(shown(path, View(seconds=None)).gauges[0], 32) == "measured, whole run, mean"
+    assert badge(snapshot_of(path, View(seconds=None)).gauges[0], 32) == "measured, whole run, mean"

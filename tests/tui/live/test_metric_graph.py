@@ -12,14 +12,14 @@ import pytest
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.gauges import title_of
 from gpuwatch.tui.feed.snapshot import Gauge, View
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.widgets.gauge_rows import gauge_rows, value_parts
 
-from ..harness import live, screen_text, shows, until
+from ..harness import live, screen_text, until
+from ..sessions import put
 from ..snapshots_of import snapshot_of, texts
 
 Make = Callable[..., Path]
@@ -41,12 +41,10 @@ async def test_m_goes_through_every_metric_of_the_session_and_then_to_none(sessi
         assert len(keys) > 20
         before = screen_text(app)
         for key in keys[:3]:
-            await pilot.press("m")
-            await shows(pilot, f"\n {title_of(key)} ")
+            await pilot.press("m", shows=f"\n {title_of(key)} ")
         await pilot.press("M", "M", "M")
         await until(pilot, lambda: screen_text(app) == before)
-        await pilot.press("M")
-        await shows(pilot, f"\n {title_of(keys[-1])} ")
+        await pilot.press("M", shows=f"\n {title_of(keys[-1])} ")
         await pilot.press("escape")
         await until(pilot, lambda: screen_text(app) == before)
 
@@ -93,8 +91,7 @@ def test_a_history_has_one_brightness(session: Make) -> None:
 
 async def test_on_a_small_screen_it_is_a_fourth_one_too(session: Make) -> None:
     async with live(session(bandwidth_measured=True)) as (app, pilot):
-        await pilot.press("m")
-        await shows(pilot, "Loss")
+        await pilot.press("m", shows="Loss")
         rows = screen_text(app).splitlines()
         for title in ("utilization", "bandwidth", "FLOP/s"):
             assert any(title in row for row in rows[:12]), title
@@ -102,8 +99,7 @@ async def test_on_a_small_screen_it_is_a_fourth_one_too(session: Make) -> None:
 
 async def test_where_there_is_room_it_is_a_fourth_graph(session: Make) -> None:
     async with live(session(), (120, 40)) as (app, pilot):
-        await pilot.press(*"mmmmm")
-        await shows(pilot, "GPU power")
+        await pilot.press(*"mmmmm", shows="GPU power")
         text = screen_text(app)
     for title in ("GPU utilization", "Algorithmic bytes/s", "Model FLOP/s"):
         assert title in text
@@ -177,19 +173,14 @@ def test_a_bucket_is_drawn_up_to_now_and_not_to_its_end(session: Make, key: str)
 
 async def test_before_the_first_step_there_is_no_step_line_yet(session: Make) -> None:
     async with live(session(), (120, 40)) as (app, pilot):
-        await pilot.press("m", "m", "m")
-        await shows(pilot, "Step time")
-        await pilot.press("home")
-        await shows(pilot, "at 0:00 of")
+        await pilot.press("m", "m", "m", shows="Step time")
+        await pilot.press("home", shows="at 0:00 of")
         await until(pilot, lambda: "no steps yet" in screen_text(app))
         assert "contain no step time" not in screen_text(app)
 
 
 def test_a_scale_grows_and_never_shrinks(session: Make) -> None:
-    path = session()
-    store = SessionStore.reopen(path)
-    store.write([("UPDATE tick SET c7 = 9e9 WHERE n BETWEEN 125 AND 130", ())])
-    store.close()
+    path = put(session(), ("UPDATE tick SET c7 = 9e9 WHERE n BETWEEN 125 AND 130", ()))
     with SessionReader(path) as reader:
         collector = Collector(reader)
         collector.update()

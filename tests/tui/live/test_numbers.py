@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.store import SessionStore
-from gpuwatch.tui.feed.snapshot import Reading, View
+from gpuwatch.tui.feed.snapshot import Reading, Snapshot, View
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.widgets.device_rows import Fields
 from gpuwatch.tui.widgets.gauge_rows import badge
@@ -22,9 +21,9 @@ from gpuwatch.tui.widgets.page import number_lines
 from tests.session.samples import fill, rows_of
 
 from ..conftest import Fake
-from ..harness import live, running, screen_text, shows, until
+from ..harness import live, on_top, running, screen_text, shows, until
 from ..sessions import finished
-from ..snapshots_of import numbers_text, page_text, snapshot_of
+from ..snapshots_of import numbers_text, page_text, snapshot_of, texts
 
 Make = Callable[..., Path]
 
@@ -34,14 +33,15 @@ FAN = "hw.gpu.fan.speed_ratio"
 REASON = "nvmlGpmSampleGet: no permission; record from outside containers, or ask who runs them"
 
 
-def text_of(lines: Any) -> list[str]:
-    return ["".join(text for text, _ in line.spans()).rstrip() for line in lines]
+def words_of(snapshot: Snapshot, width: int) -> list[str]:
+    """The rows of the page, with one blank between two words."""
+    rows = number_lines(snapshot, width)
+    return [" ".join("".join(text for text, _ in row).split()) for row in rows]
 
 
 def test_both_mfu_are_named_with_their_peak_and_method(session: Make) -> None:
-    rows = number_lines(snapshot_of(session(known_card=True, meta={"run": BF16})), 200)
-    lines = ["".join(text for text, _ in row) for row in rows]
-    over, at_maximum = (at for at, line in enumerate(lines) if line.lstrip().startswith("MFU"))
+    lines = words_of(snapshot_of(session(known_card=True, meta={"run": BF16})), 200)
+    over, at_maximum = (at for at, line in enumerate(lines) if line.startswith("MFU"))
     assert "MFU at maximum clock" in lines[at_maximum]
     for at, peak in ((over, "data-sheet peak"), (at_maximum, "peak at maximum clock")):
         assert "%" in lines[at] and "counted" in lines[at]
@@ -69,20 +69,12 @@ def lost_at(path: Path, t: float, *metrics: str) -> Path:
     with SessionReader(path) as reader:
         channels = reader.channels()
         rows = rows_of(reader, [channel.id for channel in channels])
-    gone = [channel.metric in metrics for channel in channels]
-    fill(
-        path,
-        (
-            (
-                at,
-                [
-                    None if at > t * 1e9 and lost else value
-                    for value, lost in zip(of, gone, strict=True)
-                ],
-            )
-            for at, *of in rows
-        ),
-    )
+
+    def left(at: int, values: Sequence[float | None]) -> list[float | None]:
+        pairs = zip(values, channels, strict=True)
+        return [None if at > t * 1e9 and of.metric in metrics else each for each, of in pairs]
+
+    fill(path, ((at, left(at, of)) for at, *of in rows))
     return path
 
 
@@ -117,8 +109,7 @@ def test_of_a_run_that_goes_on_a_lost_bound_is_unavailable_and_its_history_stays
 async def test_the_page_is_of_now_and_says_of_when_it_is(session: Make) -> None:
     path = session()
     async with live(path, (100, 24)) as (app, pilot):
-        await pilot.press("i")
-        await shows(pilot, "every number at 1:30 ")
+        await pilot.press("i", shows="every number at 1:30 ")
         await pilot.press("down", "down")
         with closing(SessionStore.reopen(path)) as store:
             cursor = store._connection.execute("SELECT id FROM channel WHERE metric = ?", (POWER,))
@@ -128,25 +119,21 @@ async def test_the_page_is_of_now_and_says_of_when_it_is(session: Make) -> None:
         await shows(pilot, "every number at 1:31 ")
         assert " 3 to " in screen_text(app), "where it stands stays"
         await until(pilot, lambda: "123 W" in screen_text(app))
-        await pilot.press("escape", "left", "i")
-        await shows(pilot, "every number at ")
+        await pilot.press("escape", "left", "i", shows="every number at ")
         assert " ago" in screen_text(app).splitlines()[0]
 
 
 def test_what_stays_as_it_is_stands_below_the_numbers_of_a_device(session: Make) -> None:
-    snapshot = snapshot_of(session(gpus=8, known_card=True))
-    rows = ["".join(text for text, _ in row) for row in number_lines(snapshot, 100)]
+    rows = words_of(snapshot_of(session(gpus=8, known_card=True)), 100)
     assert sum("compute capability" in row and row.endswith("9.0") for row in rows) == 8
     assert any("maximum memory clock" in row and row.endswith("2.62 GHz") for row in rows)
 
 
 async def test_the_home_screen_has_the_page_of_its_devices(fake: Fake, session: Make) -> None:
     async with running(HomeScreen, (100, 30)) as (app, pilot):
-        assert isinstance(app.screen, HomeScreen)
-        home = app.screen
+        home = on_top(app, HomeScreen)
         await until(pilot, lambda: home.state.devices is not None)
-        await pilot.press("i")
-        await shows(pilot, "every number now")
+        await pilot.press("i", shows="every number now")
         await shows(pilot, "host memory usage")
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is home)
@@ -185,11 +172,10 @@ def test_fans_engines_and_the_link_read_as_people_write_them(session: Make) -> N
     }
     for fan, shown in ((reading(0.62), "62 % measured"), (unavailable, "— unavailable")):
         gpu = replace(gpu, readings={FAN: fan, **known})
-        rows = number_lines(replace(snapshot, devices=(gpu,)), 160)
-        texts = [" ".join("".join(text for text, _ in row).split()) for row in rows]
-        at = texts.index("GPU 0 NVIDIA H100 80GB HBM3") + 1
+        rows = words_of(replace(snapshot, devices=(gpu,)), 160)
+        at = rows.index("GPU 0 NVIDIA H100 80GB HBM3") + 1
         below = [] if fan is not unavailable else [str(unavailable.reason)]
-        assert [text.removesuffix(" test") for text in texts[at : at + 6 + len(below)]] == [
+        assert [row.removesuffix(" test") for row in rows[at : at + 6 + len(below)]] == [
             f"GPU fan speed {shown}",
             *below,
             "GPU performance state P8 measured",
@@ -205,11 +191,10 @@ def test_what_a_counter_gains_in_a_second_is_named_so(session: Make) -> None:
     gpu, *others = snapshot.devices
     energy = Reading(102.0, Method.MEASURED, None, "nvmlDeviceGetTotalEnergyConsumption")
     gpu = replace(gpu, readings={"hw.gpu.energy": energy})
-    rows = number_lines(replace(snapshot, devices=(gpu, *others)), 160)
-    texts = [" ".join("".join(text for text, _ in row).split()) for row in rows]
-    assert any(row.startswith("power by GPU energy 102 W measured") for row in texts)
-    assert any(row.startswith("process CPU time, cores 1.70 cores measured") for row in texts)
-    assert any(row.startswith("process memory usage 2.40 GiB measured") for row in texts)
+    rows = words_of(replace(snapshot, devices=(gpu, *others)), 160)
+    assert any(row.startswith("power by GPU energy 102 W measured") for row in rows)
+    assert any(row.startswith("process CPU time, cores 1.70 cores measured") for row in rows)
+    assert any(row.startswith("process memory usage 2.40 GiB measured") for row in rows)
 
 
 def test_the_figures_of_the_steps_are_there_and_why_one_is_not(session: Make) -> None:
@@ -220,17 +205,14 @@ def test_the_figures_of_the_steps_are_there_and_why_one_is_not(session: Make) ->
     bare = snapshot_of(session("02-bare"))
     assert bare.work is not None
     silent = replace(bare, work=replace(bare.work, loss=None))
-    rows = ["".join(text for text, _ in row) for row in number_lines(silent, 100)]
-    at = next(at for at, row in enumerate(rows) if row.startswith("   last loss"))
-    assert (
-        rows[at].rstrip().endswith("unavailable") and rows[at + 1].strip() == "no step line has it"
-    )
+    rows = words_of(silent, 100)
+    at = next(at for at, row in enumerate(rows) if row.startswith("last loss"))
+    assert rows[at].endswith("unavailable") and rows[at + 1] == "no step line has it"
 
 
 async def test_slash_leaves_the_rows_with_a_text_and_those_they_belong_to(session: Make) -> None:
     async with live(session(gpus=2), (120, 40)) as (app, pilot):
-        await pilot.press("i", "slash", *"POWER")
-        await until(pilot, lambda: "temperature" not in screen_text(app))
+        await pilot.press("i", "slash", *"POWER", hides="temperature")
         rows = [row for row in screen_text(app).splitlines()[2:-1] if row.strip()]
         assert [row.split()[:2] for row in rows if row[1] != " "] == [
             ["GPU", "0"],
@@ -239,12 +221,9 @@ async def test_slash_leaves_the_rows_with_a_text_and_those_they_belong_to(sessio
         ]
         assert sum("GPU power" in row for row in rows) == 2
         assert "RAPL can be read by root only" in screen_text(app), "what belongs to a row"
-        await pilot.press(*"x")
-        await shows(pilot, "nothing matches POWERx")
-        await pilot.press("enter", "escape")
-        await shows(pilot, "temperature")
-        await pilot.press("escape")
-        await shows(pilot, "GPU utilization")
+        await pilot.press(*"x", shows="nothing matches POWERx")
+        await pilot.press("enter", "escape", shows="temperature")
+        await pilot.press("escape", shows="GPU utilization")
 
 
 def test_an_activity_that_is_not_0_is_not_shown_as_0(session: Make) -> None:
@@ -257,4 +236,4 @@ def test_an_activity_that_is_not_0_is_not_shown_as_0(session: Make) -> None:
 
 def test_of_a_row_of_numbers_none_is_shown_in_part() -> None:
     fields = Fields(30, 3).add("power", "254/700 W").add("PCIe", "↑1.10 GB/s").add("fan", "30 %")
-    assert text_of(fields.rows()) == [" power 254/700 W"]
+    assert [row.rstrip() for row in texts(fields.rows())] == [" power 254/700 W"]

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.samples import Window
 from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.live.rows import parts_row, parts_text
 from gpuwatch.tui.widgets.line import stream_mark
 
-from ..sessions import NS, finished
+from ..sessions import NS, finished, put
 from ..snapshots_of import page_text, snapshot_of, texts
 
 Make = Callable[..., Path]
@@ -29,11 +28,7 @@ REPORTS = {
 def test_the_known_parts_of_a_run_stand_below_the_time_axis(session: Make) -> None:
     path = session(seconds=70.0, meta={**finished(), **REPORTS}, alive=False)
     line = (80 * NS, 20_000, 1, 0, json.dumps({"evaluation": 8.0, "other": 2.0}))
-    store = SessionStore.reopen(path)
-    store.write(
-        [("INSERT INTO step (t, step, count, warmup, phases) VALUES (?, ?, ?, ?, ?)", line)]
-    )
-    store.close()
+    put(path, ("INSERT INTO step (t, step, count, warmup, phases) VALUES (?, ?, ?, ?, ?)", line))
     parts = snapshot_of(path, View(seconds=None)).parts
     assert [(name, round(start / NS), round(end / NS)) for name, start, end in parts] == [
         ("import", 1, 3),

@@ -21,7 +21,7 @@ from gpuwatch.tui.widgets.ascii import to_ascii
 
 from ...rank_steps import SECOND, rank_steps, written
 from ...rank_steps import rank_rows as rows_of_ranks
-from ..harness import check_snapshot, live, screen_text, shows, until
+from ..harness import check_snapshot, live, screen_text, shows
 from ..sessions import finished
 from ..snapshots_of import snapshot_of
 
@@ -48,21 +48,18 @@ def options(ranks: int = 4, seconds: float = 90.0, **more: Any) -> dict[str, Any
 async def test_a_line_names_the_slowest_rank_and_what_goes_with_it(session: Make) -> None:
     async with live(session(**options()), (80, 24)) as (app, pilot):
         await shows(pilot, "4 ranks · slowest 2, +12 %, SM clock")
-        await pilot.press("r")
-        await shows(pilot, "rank 2 is slower than the median of the others")
+        await pilot.press("r", shows="rank 2 is slower than the median of the others")
         text = screen_text(app)
         assert "slower, +12 %" in text and "gpu2" in text
         assert "SM clock 1.41 GHz, others 1.98 GHz" in " ".join(text.split())
-        await pilot.press("r")
-        await until(pilot, lambda: "ranks at" not in screen_text(app))
+        await pilot.press("r", hides="ranks at")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 50)], ids=str)
 async def test_the_page_of_the_ranks_looks_as_it_did(session: Make, size: tuple[int, int]) -> None:
     async with live(session(**options()), size) as (app, pilot):
         await shows(pilot, "4 ranks")
-        await pilot.press("r")
-        await shows(pilot, "own time beside")
+        await pilot.press("r", shows="own time beside")
         check_snapshot(f"ranks-{size[0]}x{size[1]}", screen_text(app))
 
 

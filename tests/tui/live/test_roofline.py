@@ -24,8 +24,7 @@ Make = Callable[..., Path]
 async def test_o_shows_the_last_minute_and_all_timed_steps_under_named_roofs(session: Make) -> None:
     path = session(bandwidth_measured=True, meta=measured())
     async with live(path) as (app, pilot):
-        await pilot.press("o")
-        await shows(pilot, "● last minute")
+        await pilot.press("o", shows="● last minute")
         text = screen_text(app)
         assert "305 TFLOP/s  counted; 71 % of the roof there" in text
         assert "◇ timed steps" in text and "297 TFLOP/s" in text
@@ -33,8 +32,7 @@ async def test_o_shows_the_last_minute_and_all_timed_steps_under_named_roofs(ses
         assert "= compute-bound: 71 % of the measured float32 product" in text
         assert "calibrate" not in text
         assert text.count("●") == 2, "in the legend and in the plane"
-        await pilot.press("o")
-        await shows(pilot, "GPU utilization")
+        await pilot.press("o", shows="GPU utilization")
 
 
 def test_without_ceilings_it_says_what_is_missing_and_what_mends_it(session: Make) -> None:
@@ -109,21 +107,16 @@ async def test_its_footer_has_no_key_of_the_gauges_and_it_says_what_a_key_did(
 ) -> None:
     async with live(session(), (160, 50)) as (app, pilot):
         assert "z zoom" in screen_text(app) and "m metric" in screen_text(app)
-        await pilot.press("o")
-        await shows(pilot, "● last minute")
-        await until(pilot, lambda: "z zoom" not in screen_text(app))
+        await pilot.press("o", shows="● last minute", hides="z zoom")
         assert "m metric" not in screen_text(app) and "l log" in screen_text(app)
-        await pilot.press("left_square_bracket")
-        await shows(pilot, "» the session has no events")
+        await pilot.press("left_square_bracket", shows="» the session has no events")
 
 
 async def test_it_moves_on_while_the_run_does_and_is_held_by_space(session: Make) -> None:
-    async with live(session()) as (app, pilot):
-        await pilot.press("o", "space")
-        await shows(pilot, "paused, Space goes on")
+    async with live(session()) as (_, pilot):
+        await pilot.press("o", "space", shows="paused, Space goes on")
         await shows(pilot, "● last minute")
-        await pilot.press("space")
-        await until(pilot, lambda: "paused, Space goes on" not in screen_text(app))
+        await pilot.press("space", hides="paused, Space goes on")
 
 
 def test_what_a_cpu_run_reached_is_held_against_measured_ceilings(session: Make) -> None:

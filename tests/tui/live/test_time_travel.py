@@ -24,7 +24,7 @@ from gpuwatch.tui.widgets.head_rows import slider
 from tests.session.counted import counted
 from tests.session.samples import fill
 
-from ..harness import live, running, screen_text, shows, until
+from ..harness import live, on_top, running, screen_text, shows, until
 from ..sessions import NS, START_UNIX_NS, Script, finished, plan, write
 from ..snapshots_of import page_text
 
@@ -43,8 +43,7 @@ def going(tmp_path: Path) -> Path:
 
 
 def _screen(app: GpuwatchApp) -> LiveScreen:
-    assert isinstance(app.screen, LiveScreen)
-    return app.screen
+    return on_top(app, LiveScreen)
 
 
 def _replay(app: GpuwatchApp) -> Replay | None:
@@ -75,8 +74,7 @@ async def test_a_run_that_is_over_is_gone_through_by_columns_and_events(over: Pa
         await shows(pilot, "history: timed steps")
         assert "Space play" in screen_text(app)
         await until(pilot, lambda: "means and history" in screen_text(app))
-        await pilot.press("minus")
-        await shows(pilot, "history: all")
+        await pilot.press("minus", shows="history: all")
         whole = _screen(app).snapshot
         assert whole is not None
         column = whole.window.column_ns / NS
@@ -103,15 +101,12 @@ async def test_a_run_that_is_over_is_gone_through_by_columns_and_events(over: Pa
         assert then.work is not None and then.work.eta_seconds is not None
         assert then.gauges[0].history[-1] is None and then.gauges[0].history[0] is not None
         assert "ETA" not in screen_text(app), "it is over"
-        await pilot.press("right_square_bracket")
-        await shows(pilot, "no event after 1:00")
-        await pilot.press("l")
-        await shows(pilot, "up to 1:00")
+        await pilot.press("right_square_bracket", shows="no event after 1:00")
+        await pilot.press("l", shows="up to 1:00")
         assert isinstance(app.screen, LogScreen) and "line 61" not in screen_text(app)
         await pilot.press("escape", "left_square_bracket")
         await _at(pilot, 20)
-        await pilot.press("left_square_bracket")
-        await shows(pilot, "no event before 0:20")
+        await pilot.press("left_square_bracket", shows="no event before 0:20")
 
 
 async def test_space_plays_at_a_speed_to_the_end_and_shows_the_whole_then(over: Path) -> None:
@@ -119,22 +114,18 @@ async def test_space_plays_at_a_speed_to_the_end_and_shows_the_whole_then(over: 
         await pilot.press(*["less_than_sign"] * 5)
         assert _screen(app)._view.speed == 0.25
         await shows(pilot, "Space plays at 1/4x")
-        await pilot.press(*["greater_than_sign"] * 5)
-        await shows(pilot, "Space plays at 8x")
-        await pilot.press("space")
-        await shows(pilot, "Space pause")
+        await pilot.press(*["greater_than_sign"] * 5, shows="Space plays at 8x")
+        await pilot.press("space", shows="Space pause")
         await shows(pilot, "space pause")
         await until(pilot, lambda: (now := _replay(app)) is not None and now.position_ns > 6 * NS)
-        await pilot.press("space")
-        await shows(pilot, "Space play")
+        await pilot.press("space", shows="Space play")
         assert "speed 8x" in screen_text(app)
         assert not _screen(app)._view.playing
         await pilot.press(*["greater_than_sign"] * 7)
         assert _screen(app)._view.speed is None
         await pilot.press("less_than_sign")
         assert _screen(app)._view.speed == 64
-        await pilot.press("greater_than_sign")
-        await shows(pilot, "speed max")
+        await pilot.press("greater_than_sign", shows="speed max")
         await pilot.press("space")
         await until(pilot, lambda: _replay(app) is None)
         assert not _screen(app)._view.playing
@@ -142,20 +133,16 @@ async def test_space_plays_at_a_speed_to_the_end_and_shows_the_whole_then(over: 
 
 async def test_a_run_that_goes_on_is_held_and_looked_back_at(going: Path) -> None:
     async with live(going, (120, 40)) as (app, pilot):
-        await pilot.press("space")
-        await shows(pilot, "paused, Space goes on")
-        await pilot.press("left")
-        await shows(pilot, " ago")
+        await pilot.press("space", shows="paused, Space goes on")
+        await pilot.press("left", shows=" ago")
         assert "paused" not in screen_text(app)
-        await pilot.press("o")
-        await shows(pilot, "space play")
+        await pilot.press("o", shows="space play")
         await pilot.press("o", "end")
         await until(pilot, lambda: _replay(app) is None)
         await shows(pilot, "space pause")
         await pilot.press("home")
         await _at(pilot, 0)
-        await pilot.press("space")
-        await shows(pilot, "Space pause")
+        await pilot.press("space", shows="Space pause")
         assert "paused, Space goes on" not in screen_text(app)
         await pilot.press("escape")
         await until(pilot, lambda: _replay(app) is None)
@@ -352,14 +339,12 @@ async def test_the_beginning_of_a_run_that_goes_on_is_not_its_end(tmp_path: Path
 
 async def test_the_end_of_a_run_lets_a_held_view_go(going: Path) -> None:
     async with live(going, (100, 30)) as (app, pilot):
-        await pilot.press("space", "o")
-        await shows(pilot, "space go on")
+        await pilot.press("space", "o", shows="space go on")
         with sqlite3.connect(going) as file:
             file.execute(*statements.meta("result", finished()["result"]))
         file.close()
         await shows(pilot, "space play")
-        await pilot.press("o")
-        await shows(pilot, "✓ finished")
+        await pilot.press("o", shows="✓ finished")
         assert "paused" not in screen_text(app)
 
 
@@ -368,8 +353,7 @@ async def test_what_became_of_other_runs_is_not_told_of_an_earlier_moment(tmp_pa
     path = write(tmp_path / "study" / "01-bare.gpuwatch", Script())
     async with live(path) as (app, pilot):
         await shows(pilot, "1 to come")
-        await pilot.press("left")
-        await shows(pilot, " ago")
+        await pilot.press("left", shows=" ago")
         assert "to come" not in screen_text(app)
 
 

@@ -18,9 +18,8 @@ from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.live.waiting import WaitingScreen
 
 from ..conftest import Fake
-from ..harness import live, running, screen_text, shows, until
-from ..sessions import finished, plan
-from .test_follow import end
+from ..harness import live, on_top, running, screen_text, shows, until
+from ..sessions import end, finished, plan
 
 Make = Callable[..., Path]
 RUNS = ("01-bare", "02-docker")
@@ -81,8 +80,7 @@ async def test_a_first_run_that_is_over_when_it_is_read_gives_way_to_the_next(
     async with running(lambda: WaitingScreen(study)) as (app, pilot):
         whole.rename(first)
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))
-        assert isinstance(app.screen, LiveScreen)
-        live_screen = app.screen
+        live_screen = on_top(app, LiveScreen)
         await until(pilot, lambda: live_screen.snapshot is not None)
         second = session("02-docker")
         await until(pilot, lambda: getattr(app.screen, "path", study) == second)
@@ -104,8 +102,7 @@ async def test_s_stops_it_after_a_question(study: Path, fake: Fake) -> None:
         over = queued(state=JobState.CANCELLED, reason=None, starts=None, fetched=True)
         placement.write(study, over)
         await shows(pilot, "cancelled on slurm,gres=gpu:8")
-        await pilot.press("s")
-        await shows(pilot, "it is over already")
+        await pilot.press("s", shows="it is over already")
         await pilot.press("q")
     assert app.farewell == []
 
@@ -113,8 +110,7 @@ async def test_s_stops_it_after_a_question(study: Path, fake: Fake) -> None:
 async def test_where_nothing_may_be_stopped_s_does_nothing(study: Path, fake: Fake) -> None:
     look = DisplayOptions(read_only=True)
     async with running(lambda: WaitingScreen(study), look=look) as (_, pilot):
-        await pilot.press("s", "right", "enter")
-        await shows(pilot, "read-only")
+        await pilot.press("s", "right", "enter", shows="read-only")
     assert fake.asked == []
 
 
@@ -133,8 +129,7 @@ async def test_escape_goes_to_the_sessions_and_q_there_tells_of_what_still_waits
 ) -> None:
     async with running(lambda: WaitingScreen(study)) as (app, pilot):
         app.started.append(study)
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await pilot.press("escape", opens=HomeScreen)
         if over:
             placement.write(study, queued(state=JobState.CANCELLED, fetched=True))
         await pilot.press("q")

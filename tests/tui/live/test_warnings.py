@@ -13,15 +13,14 @@ import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.statements import fact
-from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.alerts import paused, stalled
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import View
 from tests.waiting import until
 
-from ..harness import live, screen_text, shows
+from ..harness import live, screen_text
 from ..process_sessions import Made, add
-from ..sessions import NS, finished
+from ..sessions import NS, finished, put
 from ..snapshots_of import numbers_text, page_text, snapshot_of
 
 Make = Callable[..., Path]
@@ -30,10 +29,8 @@ CLOCKS = "clocks are held down: software power cap"
 
 
 def add_event(path: Path, t: float, kind: str, text: str, device: str | None = "gpu0") -> None:
-    store = SessionStore.reopen(path)
     insert = "INSERT INTO event (t, kind, device, text) VALUES (?, ?, ?, ?)"
-    store.write([(insert, (int(t * 1e9), kind, device, text))])
-    store.close()
+    put(path, (insert, (int(t * 1e9), kind, device, text)))
 
 
 def test_held_clocks_are_told_with_the_drivers_reasons(session: Make) -> None:
@@ -43,13 +40,11 @@ def test_held_clocks_are_told_with_the_drivers_reasons(session: Make) -> None:
 
 
 def test_a_driver_that_did_not_start_is_told_with_its_mend(session: Make) -> None:
-    path = session(gpus=0)
-    store = SessionStore.reopen(path)
-    store.write([
+    path = put(
+        session(gpus=0),
         fact("host", "gpu.unavailable", "no NVIDIA GPU is seen: the NVIDIA driver is not loaded"),
         fact("host", "gpu.hint", "load it with modprobe nvidia"),
-    ])  # fmt: skip
-    store.close()
+    )
     assert (
         "the NVIDIA driver is not loaded; load it with modprobe nvidia"
         in page_text(path, (120, 30)).splitlines()[1]
@@ -127,9 +122,7 @@ def test_a_run_that_leaves_its_gpus_unused_is_told_of_unless_that_was_asked_for(
     shown = page_text(path)
     assert (UNUSED in shown.splitlines()) == told
     assert (" ! the run used no GPU (1 was given)" in shown) == ("'result'" in str(fields))
-    store = SessionStore.reopen(path)
-    store.write([fact("process", "process.env.CUDA_VISIBLE_DEVICES", "-1")])
-    store.close()
+    put(path, fact("process", "process.env.CUDA_VISIBLE_DEVICES", "-1"))
     assert UNUSED not in page_text(path)
 
 
@@ -215,8 +208,7 @@ async def test_the_last_event_names_its_gpu_and_is_whole_there_or_on_the_page(
     async with live(path, size) as (app, pilot):
         assert f"◆ at 0:08: GPU {gpus - 1}: clocks are held" in screen_text(app)
         if (gpus, size) == (8, (80, 24)):
-            await pilot.press("i", "end")
-            await shows(pilot, f"gpu{gpus - 1}: clocks")
+            await pilot.press("i", "end", shows=f"gpu{gpus - 1}: clocks")
         words = " ".join(screen_text(app).split())
         assert "hardware thermal slowdown" in words
 
@@ -303,10 +295,8 @@ def test_a_pause_before_the_steps_that_are_kept_is_known(
     session: Make, after: int, told: bool
 ) -> None:
     hangs = {"kind": "command", "total_steps": 130_000}  # the last one at about 700 s
-    path = session(seconds=800.0, **hangs)
-    store = SessionStore.reopen(path)
-    store.write([("UPDATE step SET t = t + ? WHERE t > ?", (60 * NS, after * NS))])
-    store.close()
+    later = ("UPDATE step SET t = t + ? WHERE t > ?", (60 * NS, after * NS))
+    path = put(session(seconds=800.0, **hangs), later)
     assert ("stalled" in [each.kind for each in snapshot_of(path).alerts]) == told
 
 
@@ -328,9 +318,7 @@ def test_a_pause_is_remembered_when_its_lines_are_kept_no_more(
     with SessionReader(path) as reader:
         collector = Collector(reader)
         collector.update()
-        store = SessionStore.reopen(path)
-        store.write([(insert, (n * NS // 10, 1001 + n)) for n in range(1000, 7000)])
-        store.close()
+        put(path, *((insert, (n * NS // 10, 1001 + n)) for n in range(1000, 7000)))
         collector.update()
         assert "stalled" not in [each.kind for each in collector.snapshot(View()).alerts]
 
@@ -340,13 +328,7 @@ def test_a_program_that_tells_no_steps_and_prints_no_more_is_told(session: Make)
     told = {"kind": "command", "steps": False}
     path = session(**told, log=often)
     assert " ! no output" not in page_text(path)
-    store = SessionStore.reopen(path)
-    store.write([("UPDATE log SET t = t / 2", ())])
-    store.close()
-    row = page_text(path).splitlines()[1]
+    row = page_text(put(path, ("UPDATE log SET t = t / 2", ()))).splitlines()[1]
     assert re.fullmatch(r" ! no output for 45 s, usually each 250 ms", row)
-    at_once = session("02", **told, log=often)
-    store = SessionStore.reopen(at_once)
-    store.write([("UPDATE log SET t = t / 1000", ())])
-    store.close()
+    at_once = put(session("02", **told, log=often), ("UPDATE log SET t = t / 1000", ()))
     assert " ! no output" not in page_text(at_once)

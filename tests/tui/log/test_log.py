@@ -11,17 +11,15 @@ from pathlib import Path
 
 import pytest
 from textual import events
-from textual.pilot import Pilot
 
-from gpuwatch.session.writing import store
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.log.reading import show_in_pager
 from gpuwatch.tui.log.screen import LogScreen
 
-from ..harness import live, running, screen_text, shows, until
+from ..harness import Keys, live, running, screen_text, shows, until
 from ..hostile import spoil
-from ..sessions import NS, Script, finished, write
+from ..sessions import NS, Script, finished, put, write
 
 LINES = 300
 
@@ -38,7 +36,7 @@ def _log(path: Path, **more: object) -> Path:
 @asynccontextmanager
 async def log(
     path: Path, size: tuple[int, int] = (80, 24), upto_ns: int | None = None
-) -> AsyncIterator[tuple[GpuwatchApp, Pilot[int]]]:
+) -> AsyncIterator[tuple[GpuwatchApp, Keys]]:
     async with running(lambda: LogScreen(path, upto_ns=upto_ns), size) as (app, pilot):
         await shows(pilot, "log of")
         yield app, pilot
@@ -72,16 +70,12 @@ async def test_a_run_that_is_over_is_read_from_its_end_by_keys_wheel_and_stream(
             await until(pilot, lambda first=first: _shown(app)[0] == first)  # type: ignore[misc]
         await pilot._post_mouse_events([events.MouseScrollDown], offset=(20, 10))
         await until(pilot, lambda: _shown(app)[0] > 23)
-        await pilot.press("f")
-        await shows(pilot, "the run is over: there is nothing to follow")
-        await pilot.press("end", "3")
-        await shows(pilot, "standard error")
+        await pilot.press("f", shows="the run is over: there is nothing to follow")
+        await pilot.press("end", "3", shows="standard error")
         assert all(n % 10 == 9 for n in _shown(app)) and len(_shown(app)) == 22
-        await pilot.press("2")
-        await shows(pilot, "standard output")
+        await pilot.press("2", shows="standard output")
         assert not any(n % 10 == 9 for n in _shown(app))
-        await pilot.press("1")
-        await shows(pilot, "both streams")
+        await pilot.press("1", shows="both streams")
         assert len(_shown(app)) == 22
 
 
@@ -91,8 +85,7 @@ async def test_a_search_goes_to_its_matches_and_marks_them(tmp_path: Path) -> No
         await pilot.press("home", "slash", *"epoch", "enter")
         await shows(pilot, "“epoch”: 1 of 6 matching lines")
         await shows(pilot, "n next match")
-        await pilot.press("n")
-        await shows(pilot, "2 of 6 matching lines")
+        await pilot.press("n", shows="2 of 6 matching lines")
         assert "▸" in next(row for row in screen_text(app).splitlines() if "line 50 " in row)
         strips = app.screen._compositor.render_strips()
         row = next(strip for strip in strips if "line 50 " in strip.text)
@@ -100,24 +93,17 @@ async def test_a_search_goes_to_its_matches_and_marks_them(tmp_path: Path) -> No
             next(segment for segment in row if text in segment.text) for text in ("Epoch", "line")
         )
         assert marked.text == "Epoch" and marked.style != other.style
-        await pilot.press("N", "N")
-        await shows(pilot, "6 of 6 matching lines")
+        await pilot.press("N", "N", shows="6 of 6 matching lines")
         assert 250 in _shown(app)
         await pilot.press("slash", "up", "backspace", "enter")
         await shows(pilot, "“epoc”: 6 of 6 matching lines")
-        await pilot.press("slash", "enter")
-        await shows(pilot, "“epoc”: 6 of 6 matching lines")
-        await pilot.press("slash", *"STEP", "enter")
-        await shows(pilot, "“STEP” is not in the log")
-        await pilot.press("escape")
-        await until(pilot, lambda: "“STEP”" not in screen_text(app))
+        await pilot.press("slash", "enter", shows="“epoc”: 6 of 6 matching lines")
+        await pilot.press("slash", *"STEP", "enter", shows="“STEP” is not in the log")
+        await pilot.press("escape", hides="“STEP”")
         assert "▸" not in screen_text(app) and isinstance(app.screen, LogScreen)
         # Letters of keys are text while a search is written.
-        await pilot.press("slash", *"qlnfw123t")
-        await shows(pilot, "search: qlnfw123t")
-        await until(pilot, lambda: "/ search" not in screen_text(app))
-        await pilot.press("escape")
-        await until(pilot, lambda: "search:" not in screen_text(app))
+        await pilot.press("slash", *"qlnfw123t", shows="search: qlnfw123t", hides="/ search")
+        await pilot.press("escape", hides="search:")
         assert len(_shown(app)) == 22
         for key in ("slash", *"line", "enter"):
             app.post_message(events.Key(key, key if len(key) == 1 else None))
@@ -149,8 +135,7 @@ async def test_a_progress_bar_is_one_line_the_newest(tmp_path: Path) -> None:
             ("3", "lines 1–2 of 2"),
             ("2", "lines 1–4 of 4"),
         ):
-            await pilot.press(key)
-            await shows(pilot, told)
+            await pilot.press(key, shows=told)
 
 
 async def test_long_lines_shift_and_wrap(tmp_path: Path) -> None:
@@ -161,16 +146,12 @@ async def test_long_lines_shift_and_wrap(tmp_path: Path) -> None:
         await pilot.press("home")
         row = next(row for row in screen_text(app).splitlines() if "<000>" in row)
         assert "<059>" not in row and row.endswith("…")
-        await pilot.press("right", "right", "right")
-        await until(pilot, lambda: "<000>" not in screen_text(app))
-        await pilot.press("left", "left", "left", "w")
-        await shows(pilot, "<059>")
+        await pilot.press("right", "right", "right", hides="<000>")
+        await pilot.press("left", "left", "left", "w", shows="<059>")
         assert "<000>" in screen_text(app)
-        await pilot.press("home", *["down"] * 6)
-        await until(pilot, lambda: "begin0 " not in screen_text(app))
+        await pilot.press("home", *["down"] * 6, hides="begin0 ")
         assert "end0" in screen_text(app)
-        await pilot.press("end", *["up"] * 2)
-        await shows(pilot, "end38")
+        await pilot.press("end", *["up"] * 2, shows="end38")
         assert "end39" not in screen_text(app)
 
 
@@ -179,13 +160,11 @@ async def test_lines_shift_as_far_as_those_in_sight_are_long(tmp_path: Path) -> 
     path = write(tmp_path / "a.gpuwatch", Script(log=lines, meta=finished()))
     async with log(path) as (app, pilot):
         await shows(pilot, "line 59 of")
-        await pilot.press(*["right"] * 5, "left")
-        await shows(pilot, "line 59 of")
+        await pilot.press(*["right"] * 5, "left", shows="line 59 of")
         await pilot.press("home", *["right"] * 9, "end", "right", "left")
         await pilot.press(*["left"] * 7)
         assert "line 59 of" not in screen_text(app), "a key shifts by its own columns alone"
-        await pilot.press("left")
-        await shows(pilot, "line 59 of")
+        await pilot.press("left", shows="line 59 of")
 
 
 async def test_a_run_that_goes_on_is_followed_and_searched_until_one_scrolls(
@@ -196,18 +175,14 @@ async def test_a_run_that_goes_on_is_followed_and_searched_until_one_scrolls(
         await shows(pilot, "following")
         _append(path, "a new line")
         await shows(pilot, "a new line")
-        await pilot.press("up")
-        await until(pilot, lambda: "following" not in screen_text(app))
+        await pilot.press("up", hides="following")
         first = _shown(app)[0]
         _append(path, "one more")
         await shows(pilot, "of 302")
         assert _shown(app)[0] == first and "one more" not in screen_text(app)
-        await pilot.press("f")
-        await shows(pilot, "one more")
-        await pilot.press("f")
-        await until(pilot, lambda: "following" not in screen_text(app))
-        await pilot.press("slash", *"epoch", "enter")
-        await shows(pilot, "of 6 matching lines")
+        await pilot.press("f", shows="one more")
+        await pilot.press("f", hides="following")
+        await pilot.press("slash", *"epoch", "enter", shows="of 6 matching lines")
         writer = sqlite3.connect(path, isolation_level=None)
         writer.execute("BEGIN EXCLUSIVE")  # its writer holds the file: what is drawn stays
         await pilot.press("home")
@@ -221,17 +196,14 @@ async def test_a_run_that_goes_on_is_followed_and_searched_until_one_scrolls(
 async def test_an_earlier_moment_ends_the_log_there(tmp_path: Path) -> None:
     async with log(_log(tmp_path / "a.gpuwatch"), upto_ns=45 * NS) as (app, pilot):
         assert _shown(app)[-1] == 150 and "up to 0:45" in screen_text(app)
-        await pilot.press("slash", *"epoch", "enter")
-        await shows(pilot, "of 4 matching lines")
+        await pilot.press("slash", *"epoch", "enter", shows="of 4 matching lines")
 
 
 async def test_l_opens_it_from_the_live_screen_and_escape_goes_back(tmp_path: Path) -> None:
-    async with live(_log(tmp_path / "a.gpuwatch")) as (app, pilot):
+    async with live(_log(tmp_path / "a.gpuwatch")) as (_, pilot):
         for back in ("escape", "q", "l"):
-            await pilot.press("l")
-            await shows(pilot, "log of mnist-cnn in bare")
-            await pilot.press(back)
-            await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+            await pilot.press("l", shows="log of mnist-cnn in bare")
+            await pilot.press(back, opens=LiveScreen)
 
 
 async def test_hostile_lines_are_harmless_and_cut(tmp_path: Path) -> None:
@@ -249,8 +221,7 @@ async def test_hostile_lines_are_harmless_and_cut(tmp_path: Path) -> None:
             await pilot.press(key)
             await pilot.pause()
             assert all(len(row) <= 60 for row in screen_text(app).splitlines())
-        await pilot.press("slash", *"evil", "enter")
-        await shows(pilot, "1 of 1 matching line")
+        await pilot.press("slash", *"evil", "enter", shows="1 of 1 matching line")
     assert show_in_pager(path, None, None) == ""
 
 
@@ -258,20 +229,14 @@ async def test_of_a_long_log_the_newest_lines_are_there_and_the_pager_has_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = write(tmp_path / "a.gpuwatch", Script(seconds=1, steps=False, meta=finished()))
-    out = store.SessionStore.reopen(path)
-    out.write(
-        ("INSERT INTO log VALUES (?, ?, ?, ?)", (n, n, "stdout", f"line {n}\x1b[2J"))
-        for n in range(50_000)
-    )
-    out.close()
+    insert = "INSERT INTO log VALUES (?, ?, ?, ?)"
+    put(path, *((insert, (n, n, "stdout", f"line {n}\x1b[2J")) for n in range(50_000)))
     async with log(path) as (_, pilot):
         await shows(pilot, "lines 9,979–10,000 of the newest 10,000")
         await pilot.press("slash", *"line 4", "enter")
         await shows(pilot, "of 10,000 matching lines in the newest 10,000: v has all")
-        await pilot.press("home")
-        await shows(pilot, "lines 1–")
-        await pilot.press("v")
-        await shows(pilot, "a pager needs a terminal")
+        await pilot.press("home", shows="lines 1–")
+        await pilot.press("v", shows="a pager needs a terminal")
     monkeypatch.setenv("PAGER", f"sh -c 'cat >{tmp_path}/all'")
     assert show_in_pager(path, None, None) == ""
     text = (tmp_path / "all").read_text()

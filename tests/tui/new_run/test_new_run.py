@@ -12,7 +12,6 @@ from unittest import mock
 
 import pytest
 from textual.events import Paste
-from textual.pilot import Pilot
 from textual.widget import Widget
 from textual.widgets import Button, Checkbox, Collapsible, Input, Select
 
@@ -31,7 +30,7 @@ from gpuwatch.tui.widgets.base_screen import HelpScreen
 
 from ...conftest import Cli
 from ..conftest import Fake, environment
-from ..harness import running, screen_text, shows, until
+from ..harness import Keys, running, screen_text, shows, until
 from ..hostile import check_screen
 from ..process_sessions import Made, add
 from ..snapshots_of import snapshot_of
@@ -49,7 +48,7 @@ def started(fake: Fake) -> list[list[str]]:
     return [call[2:] for call in fake.asked if call[:2] == ["--record", "--detach"]]
 
 
-async def says(pilot: Pilot[int], words: str) -> None:
+async def says(pilot: Keys, words: str) -> None:
     """Wait until a widget of the form says ``words``, wherever its lines are broken."""
     app: GpuwatchApp = pilot.app  # type: ignore[assignment]
     width = app.size.width
@@ -75,13 +74,13 @@ def named(widget: Widget, field: str) -> bool:
     )
 
 
-async def focus(app: GpuwatchApp, pilot: Pilot[int], field: str) -> None:
+async def focus(app: GpuwatchApp, pilot: Keys, field: str) -> None:
     """Go to a field that Tab comes to, by its id or the name of its environment."""
     next(widget for widget in app.screen.focus_chain if named(widget, field)).focus()
     await pilot.pause()
 
 
-async def choose(app: GpuwatchApp, pilot: Pilot[int], field: str, value: str) -> None:
+async def choose(app: GpuwatchApp, pilot: Keys, field: str, value: str) -> None:
     """Choose a value of a list with the keyboard."""
     await focus(app, pilot, field)
     await pilot.press("enter", *value, "enter")
@@ -91,8 +90,7 @@ async def choose(app: GpuwatchApp, pilot: Pilot[int], field: str, value: str) ->
 async def test_the_descriptions_in_the_list_of_workloads_are_one_column(fake: Fake) -> None:
     async with running(NewRunScreen) as (app, pilot):
         await focus(app, pilot, "workload")
-        await pilot.press("enter")
-        await shows(pilot, "bert")
+        await pilot.press("enter", shows="bert")
         rows = screen_text(app).splitlines()
         names = ("mnist-cnn", "sentiment-lstm", "bert")
         starts = {
@@ -104,17 +102,13 @@ async def test_the_descriptions_in_the_list_of_workloads_are_one_column(fake: Fa
 async def test_a_command_is_typed_and_started_with_enter(session: Make, fake: Fake) -> None:
     fake.records(session())
     async with running(HomeScreen) as (app, pilot):
-        await pilot.press("n")
-        await shows(pilot, "start a run")
+        await pilot.press("n", shows="start a run")
         await pilot.press(*"python3 t?.py --lr 3e-4")
         await shows(pilot, "$ gpuwatch run -- python3 't?.py' --lr 3e-4")
         await until(pilot, lambda: [*DOCTOR, "--", "python3"] in fake.asked)
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await pilot.press("enter", opens=LiveScreen)
+        await pilot.press("escape", opens=HomeScreen)
         await pilot.press("q")
-        await pilot.pause()
     assert app.farewell[:1] == ["the run goes on"]
     assert started(fake) == [["--", "python3", "t?.py", "--lr", "3e-4"]]
 
@@ -142,8 +136,7 @@ async def test_a_command_of_before_is_suggested_and_further_options_reach_its_st
             assert commands_before() == ["sh -c 'sleep 0.01; exit 0'"], (
                 "only what this user started"
             )
-            await pilot.press("s", "h")
-            await shows(pilot, "sh -c 'sleep 0.01; exit 0'")
+            await pilot.press("s", "h", shows="sh -c 'sleep 0.01; exit 0'")
             await pilot.press("right")
             assert command.value == "sh -c 'sleep 0.01; exit 0'"
             options.value = "tag"
@@ -181,8 +174,7 @@ async def test_the_folder_and_variables_of_a_command_reach_its_start(
         for name, text in (("command", "ls"), ("folder", str(tmp_path)), ("variables", "A=1")):
             app.screen.query_one(f"#{name}", Input).value = text
         await shows(pilot, "✓ 1 run")
-        await pilot.press("ctrl+y")
-        await shows(pilot, "sent to the terminal's clipboard")
+        await pilot.press("ctrl+y", shows="sent to the terminal's clipboard")
         assert app.clipboard == f"cd {tmp_path} && gpuwatch run --env bare,set=A=1 -- ls"
         app.screen.query_one("#start", Button).press()
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))
@@ -209,11 +201,9 @@ async def test_idle_gpus_come_first_are_chosen_and_keep_their_order_in_the_comma
         boxes = app.screen.query("#gpus Checkbox").results(Checkbox)
         assert [each.label.plain[0] for each in boxes] == ["2", "0", "1"]
         assert "% busy" in screen_text(app)
-        await pilot.press(*"ls")
-        await shows(pilot, "$ gpuwatch run --gpus 2 -- ls")
+        await pilot.press(*"ls", shows="$ gpuwatch run --gpus 2 -- ls")
         await focus(app, pilot, "1 ")
-        await pilot.press("space")
-        await shows(pilot, "$ gpuwatch run --gpus 1,2 -- ls")
+        await pilot.press("space", shows="$ gpuwatch run --gpus 1,2 -- ls")
     two = replace(seen, devices=gpus[:2])
     async with running(lambda: NewRunScreen(seen=two), (160, 50)) as (app, pilot):
         await shows(pilot, "GPUs: all of 3  ! GPU 0: ")
@@ -248,9 +238,8 @@ async def test_tab_comes_to_the_fields_in_their_order(fake: Fake) -> None:
 async def test_a_command_starts_before_anything_is_known(session: Make, fake: Fake) -> None:
     fake.records(session())
     fake.holds("doctor")
-    async with running(NewRunScreen) as (app, pilot):
-        await pilot.press(*"ls -l", "ctrl+s")
-        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+    async with running(NewRunScreen) as (_, pilot):
+        await pilot.press(*"ls -l", "ctrl+s", opens=LiveScreen)
     fake.goes_on()
     assert started(fake) == [["--", "ls", "-l"]]
 
@@ -277,8 +266,7 @@ async def test_what_is_filled_in_is_what_is_shown_and_started(session: Make, fak
             "--env bare --env docker --pull --quick --order-seed"
         )
         await says(pilot, f"$ {line}")
-        await pilot.press("ctrl+s")
-        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        await pilot.press("ctrl+s", opens=LiveScreen)
     (asked,) = started(fake)
     assert asked[:-1] == line.split()[2:]
 
@@ -293,8 +281,7 @@ async def test_a_workload_has_its_own_fields_and_needs_no_command(fake: Fake) ->
         assert app.screen.query_one("#command").disabled
         await choose(app, pilot, "workload", "torchvision:")
         await shows(pilot, "✗ write a model's name, such as vit_b_16")
-        await pilot.press("tab", *"vit_b_16")
-        await shows(pilot, "$ gpuwatch run torchvision:vit_b_16")
+        await pilot.press("tab", *"vit_b_16", shows="$ gpuwatch run torchvision:vit_b_16")
         assert "batch size" in screen_text(app)
         await choose(app, pilot, "workload", "own command")
         await shows(pilot, "$ gpuwatch run -- python3")
@@ -302,12 +289,10 @@ async def test_a_workload_has_its_own_fields_and_needs_no_command(fake: Fake) ->
 
 async def test_a_command_that_cannot_be_split_says_why(fake: Fake) -> None:
     async with running(NewRunScreen) as (app, pilot):
-        await pilot.press(*"python 'train.py", "enter")
-        await shows(pilot, "✗ a quotation mark is not closed")
+        await pilot.press(*"python 'train.py", "enter", shows="✗ a quotation mark is not closed")
         await shows(pilot, "✗ cannot start: see command")
         await shows(pilot, "nothing was started")
-        await pilot.press("'")
-        await shows(pilot, "$ gpuwatch run -- python train.py")
+        await pilot.press("'", shows="$ gpuwatch run -- python train.py")
         assert "nothing was started" not in screen_text(app)
     assert started(fake) == []
 
@@ -316,18 +301,15 @@ async def test_a_line_for_a_shell_is_given_one_and_quotes_keep_it_words(
     session: Make, fake: Fake
 ) -> None:
     fake.records(session())
-    async with running(NewRunScreen, (120, 40)) as (app, pilot):
+    async with running(NewRunScreen, (120, 40)) as (_, pilot):
         await pilot.press(*"train.py 100 | tee o")
         await says(pilot, "✗ | needs a shell: ^s puts bash before it")
-        await pilot.press("enter")
-        await shows(pilot, "bash -o pipefail -c 'train.py 100 | tee o'")
+        await pilot.press("enter", shows="bash -o pipefail -c 'train.py 100 | tee o'")
         await says(pilot, "bash stands before it now: ^s starts it")
         await says(pilot, "$ gpuwatch run -- bash -o pipefail -c 'train.py 100 | tee o'")
-        await pilot.press("ctrl+u", *"a '|' b")
-        await shows(pilot, "$ gpuwatch run -- a '|' b")
+        await pilot.press("ctrl+u", *"a '|' b", shows="$ gpuwatch run -- a '|' b")
         await shows(pilot, "✓ 1 run")
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        await pilot.press("enter", opens=LiveScreen)
     assert started(fake) == [["--", "a", "|", "b"]]
 
 
@@ -345,8 +327,7 @@ async def test_a_wrong_value_is_said_at_its_field_which_a_start_goes_to(fake: Fa
         await until(pilot, lambda: not more.collapsed)
         assert app.focused is not None and app.focused.id == "lr"
         await says(pilot, "cannot start: learning rate: must be a finite number above 0, not '0'")
-        await pilot.press("backspace")
-        await shows(pilot, "$ gpuwatch run mnist-cnn")
+        await pilot.press("backspace", shows="$ gpuwatch run mnist-cnn")
     assert started(fake) == []
 
 
@@ -373,8 +354,7 @@ async def test_an_environment_that_cannot_run_says_why_and_how_to_fix_it(fake: F
         assert screen_text(app).count("no Docker daemon answers") == 1
         assert started(fake) == []
         _plans(fake, "bare", runs=[{"environment": 0}])
-        await pilot.press("space")
-        await shows(pilot, "✓ 1 run: mnist-cnn in bare")
+        await pilot.press("space", shows="✓ 1 run: mnist-cnn in bare")
 
 
 def _plans(fake: Fake, *environments: str, runs: list[dict[str, Any]]) -> None:
@@ -431,14 +411,11 @@ async def test_gpus_are_chosen_and_decide_what_can_run(fake: Fake) -> None:
         await says(pilot, f"[x] bare ✗ {why}")
         await says(pilot, "cannot start: see bare; install another, or choose device cpu")
         await focus(app, pilot, "gpus")
-        await pilot.press("enter", "tab")
-        await shows(pilot, "[x] 0  NVIDIA H100")
-        await pilot.press("space")
-        await shows(pilot, "--gpus 1")
+        await pilot.press("enter", "tab", shows="[x] 0  NVIDIA H100")
+        await pilot.press("space", shows="--gpus 1")
         await says(pilot, "[x] bare ✓ Engine of bare")
         await shows(pilot, "GPUs: 1 (1 of 2)")
-        await pilot.press("tab", "space")
-        await shows(pilot, "--gpus none")
+        await pilot.press("tab", "space", shows="--gpus none")
         await pilot.press("space", "shift+tab", "space")
         await until(pilot, lambda: form(app).form.gpus is None)
         await shows(pilot, "GPUs: all of 2")
@@ -473,8 +450,7 @@ async def test_a_command_is_not_held_to_what_the_workloads_need(fake: Fake) -> N
         asked = len(fake.asked)
         fake.holds("doctor")
         await choose(app, pilot, "workload", "own command")
-        await pilot.press("shift+tab", *"ls -l")
-        await shows(pilot, "$ gpuwatch run -- ls -l")
+        await pilot.press("shift+tab", *"ls -l", shows="$ gpuwatch run -- ls -l")
         await until(pilot, lambda: [*DOCTOR, "--", "ls"] in fake.asked[asked:])
         assert why not in screen_text(app) and "no image" not in screen_text(app)
         await shows(pilot, "✓ 1 run")
@@ -490,23 +466,19 @@ async def test_an_image_can_be_typed_or_pasted(fake: Fake) -> None:
     async with running(NewRunScreen) as (app, pilot):
         await pilot.press(*"ls")
         await focus(app, pilot, "other")
-        await pilot.press(*"pytorch/x")
-        await shows(pilot, "✗ pytorch/x: write KIND=IMAGE")
+        await pilot.press(*"pytorch/x", shows="✗ pytorch/x: write KIND=IMAGE")
         await pilot.press("ctrl+u")
         app.post_message(Paste("docker=a/b\n"))
         await shows(pilot, "--env bare --env docker=a/b")
-        await pilot.press("tab", "space")
-        await shows(pilot, "docker=a/b --pull -- ls")
+        await pilot.press("tab", "space", shows="docker=a/b --pull -- ls")
 
 
 async def test_at_another_place_nothing_is_told_of_this_machine(session: Make, fake: Fake) -> None:
     fake.records(session())
     fake.finds(environment("bare"), environment("docker", "no daemon answers"), gpus=1)
     async with running(HomeScreen, (120, 40)) as (app, pilot):
-        await pilot.press("n")
-        await shows(pilot, "start a run")
-        await pilot.press(*"ls")
-        await shows(pilot, "GPUs: all of 1")
+        await pilot.press("n", shows="start a run")
+        await pilot.press(*"ls", shows="GPUs: all of 1")
         await says(pilot, "✗ no daemon answers")
         await focus(app, pilot, "on")
         await pilot.press(*"ssh=a slurm,a=[")
@@ -517,8 +489,7 @@ async def test_at_another_place_nothing_is_told_of_this_machine(session: Make, f
         await says(pilot, "$ gpuwatch run --on ssh=a --on 'slurm,a=[1]' -- ls")
         await says(pilot, "takes about 40 s")
         (fake.folder / "record.txt").write_text("/x/at a\n/x/at b")
-        await pilot.press("ctrl+s")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await pilot.press("ctrl+s", opens=HomeScreen)
         await shows(pilot, "the run has started")
     assert started(fake) == [["--on", "ssh=a", "--on", "slurm,a=[1]", "--", "ls"]]
     assert app.started == [Path("/x/at a"), Path("/x/at b")]
@@ -543,8 +514,7 @@ async def test_the_plan_is_asked_for_once_no_more_changes_come(
         with monkeypatch.context() as patch:
             patch.setattr(new_run, "PLAN_AFTER_SECONDS", 3600.0)
             await pilot.press(*"sleep 10")
-        await pilot.press("0")
-        await shows(pilot, "✓ 1 run")
+        await pilot.press("0", shows="✓ 1 run")
         (plan,) = [call for call in fake.asked if "--plan" in call]
         assert plan[-2:] == ["sleep", "100"]
         fake.plans(seconds=None, reason="no earlier run of sleep in bare that finished")
@@ -578,24 +548,19 @@ async def test_the_real_commands_answer_and_start_a_command(
         await pilot.press("enter")
         assert isinstance(app.screen, NewRunScreen)
         await focus(app, pilot, "command")
-        await pilot.press("end", "ctrl+u", *"true")
-        await shows(pilot, "✓ 1 run: true in bare")
+        await pilot.press("end", "ctrl+u", *"true", shows="✓ 1 run: true in bare")
         await says(pilot, "time unknown")
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        await pilot.press("enter", opens=LiveScreen)
         await shows(pilot, "✓ finished")
 
 
 async def test_a_refused_start_is_said_and_the_form_stays(fake: Fake) -> None:
     fake.refuses("gpuwatch: error: docker: no such image: x")
     async with running(HomeScreen) as (app, pilot):
-        await pilot.press("n", *"ls")
-        await shows(pilot, "$ gpuwatch run")
-        await pilot.press("enter")
-        await shows(pilot, "✗ error: docker: no such image: x")
+        await pilot.press("n", *"ls", shows="$ gpuwatch run")
+        await pilot.press("enter", shows="✗ error: docker: no such image: x")
         assert isinstance(app.screen, NewRunScreen)
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await pilot.press("escape", opens=HomeScreen)
 
 
 async def test_what_was_filled_in_is_there_again_until_it_is_started(
@@ -608,22 +573,18 @@ async def test_what_was_filled_in_is_there_again_until_it_is_started(
         await says(pilot, "[ ] docker ✓")
         await choose(app, pilot, "repeat", "once")
         await focus(app, pilot, "docker")
-        await pilot.press("space", "escape")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await pilot.press("space", "escape", opens=HomeScreen)
         await pilot.press("n", "x")
         await says(pilot, "[x] docker ✓")
         assert form(app).form.command == "lsx" and form(app).form.ticked == ("bare", "docker")
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        await pilot.press("enter", opens=LiveScreen)
         assert app.draft == {}
 
 
 async def test_read_only_starts_nothing(fake: Fake) -> None:
     async with running(NewRunScreen, look=DisplayOptions(read_only=True)) as (_, pilot):
-        await pilot.press(*"ls")
-        await shows(pilot, "$ gpuwatch run")
-        await pilot.press("enter")
-        await shows(pilot, "read-only: start `gpuwatch`, or `gpuwatch serve")
+        await pilot.press(*"ls", shows="$ gpuwatch run")
+        await pilot.press("enter", shows="read-only: start `gpuwatch`, or `gpuwatch serve")
     assert started(fake) == []
 
 
@@ -643,7 +604,7 @@ async def test_the_mouse_chooses_and_starts(session: Make, fake: Fake) -> None:
     assert started(fake) == [["gcn", "--env", "docker"]]
 
 
-async def click(pilot: Pilot[int], text: str) -> None:
+async def click(pilot: Keys, text: str) -> None:
     """On the first place where ``text`` stands."""
     rows = screen_text(pilot.app).splitlines()  # type: ignore[arg-type]
     y = next(y for y, line in enumerate(rows) if text in line)
@@ -657,11 +618,9 @@ async def test_help_names_the_keys_and_letters_are_typed_in_fields(fake: Fake) -
         await pilot.press(*"t?q")
         assert form(app).form.command == "t?q" and app.theme == theme
         for key in ("f1", "question_mark"):
-            await pilot.press(key)
-            await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+            await pilot.press(key, opens=HelpScreen)
             await shows(pilot, "start the run; so does Enter in a text field")
-            await pilot.press("escape")
-            await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
+            await pilot.press("escape", opens=NewRunScreen)
             await pilot.press("tab")
 
 
@@ -701,14 +660,11 @@ async def test_a_start_goes_on_when_the_form_is_left_and_esc_says_so(
     for refused in (False, True):
         fake.holds("--record")
         async with running(HomeScreen) as (app, pilot):
-            await pilot.press("n", *"ls")
-            await shows(pilot, "✓ 1 run")
-            await pilot.press("enter")
-            await shows(pilot, "starting ...")
+            await pilot.press("n", *"ls", shows="✓ 1 run")
+            await pilot.press("enter", shows="starting ...")
             await pilot.press("escape")
             await says(pilot, "it is being started, and goes on when you leave: Esc once more")
-            await pilot.press("escape")
-            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+            await pilot.press("escape", opens=HomeScreen)
             if refused:
                 fake.refuses("gpuwatch: error: no room")
             fake.goes_on()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from gpuwatch.tui.new_run.screen import NewRunScreen
 from tests.tmux import Pane
 
 from ..conftest import ROOT, Fake, entry
-from ..harness import running, shows, until
+from ..harness import running, shows
 from ..sessions import Script, finished, plan, write
 
 TYPED = "uniq_dynamics.py --days 3 -y"
@@ -43,8 +44,7 @@ def test_typing_a_command_in_a_terminal_deletes_no_session(tmp_path: Path) -> No
     )
     source = f"PYTHONPATH={shlex.quote(str(ROOT / 'src'))} {homes}"
     script.write_text(f"{source} {sys.executable} -m gpuwatch; echo code $?\n")
-    terminal = Pane(tmp_path, (80, 24))
-    try:
+    with closing(Pane(tmp_path, (80, 24))) as terminal:
         terminal.type(f"clear; sh {script}", "Enter")
         terminal.wait("✓ finished")
         terminal.type("n")
@@ -65,16 +65,13 @@ def test_typing_a_command_in_a_terminal_deletes_no_session(tmp_path: Path) -> No
         terminal.type("", "Right", "Enter")
         terminal.wait("deleted study kept")
         assert not kept.exists()
-    finally:
-        terminal.close()
 
 
 async def test_letters_are_written_where_the_cursor_is(fake: Fake, tmp_path: Path) -> None:
     fake.list(entry(tmp_path / "a.gpuwatch"))
     async with running(HomeScreen) as (app, pilot):
         await shows(pilot, "✓ finished")
-        await pilot.press("n")
-        await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
+        await pilot.press("n", opens=NewRunScreen)
         await pilot.press(*TYPED, "left", "backspace", "home", "x")
         assert form(app).form.command == f"x{TYPED[:-2]}y"
     assert not [call for call in fake.asked if call[0] == "delete"]
@@ -82,11 +79,9 @@ async def test_letters_are_written_where_the_cursor_is(fake: Fake, tmp_path: Pat
 
 async def test_only_escape_leaves_the_form(fake: Fake) -> None:
     async with running(HomeScreen) as (app, pilot):
-        await pilot.press("n")
-        await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
+        await pilot.press("n", opens=NewRunScreen)
         for key in "quitdy":
             await pilot.press(key)
             assert isinstance(app.screen, NewRunScreen), key
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await pilot.press("escape", opens=HomeScreen)
     assert not [call for call in fake.asked if "--detach" in call]

@@ -173,12 +173,10 @@ def test_at_the_end_no_figure_is_of_gpus_that_are_not_known_to_be_the_runs(sessi
 def test_on_a_terminal_lines_are_broken_at_spaces(session: Make) -> None:
     path = session(meta=finished(), alive=False)
     told = [" ".join(line.split()) for line in replayed(path, 30)]
-    terminal = Pty([*GPUWATCH, "replay", "--plain", "--interval", "30", str(path)], (60, 24))
-    try:
+    command = [*GPUWATCH, "replay", "--plain", "--interval", "30", str(path)]
+    with closing(Pty(command, (60, 24))) as terminal:
         assert terminal.end() == 0
         lines = terminal.text().splitlines()
-    finally:
-        terminal.close()
     assert max(map(len, lines)) <= 60
     assert " ".join(" ".join(lines).split()) == " ".join(told)
 
@@ -323,24 +321,17 @@ def test_where_standard_output_is_closed_nothing_is_begun(
 def test_a_terminal_that_cannot_place_text_is_offered_lines_of_words(session: Make) -> None:
     path = session(meta=finished(), alive=False)
     for option, code, text in (([], 2, "gpuwatch replay --plain"), (["--plain"], 0, "over after")):
-        terminal = Pty(
-            [*GPUWATCH, "replay", *option, str(path)], environment=surroundings(TERM="dumb")
-        )
-        try:
+        command = [*GPUWATCH, "replay", *option, str(path)]
+        with closing(Pty(command, environment=surroundings(TERM="dumb"))) as terminal:
             terminal.wait(text)
             assert terminal.end() == code and "\x1b" not in terminal.text()
-        finally:
-            terminal.close()
 
 
 def test_a_comparison_is_its_report_on_a_terminal_too(session: Make) -> None:
     paths = [str(session(f"0{n}", meta=finished(), alive=False, start=100 * n)) for n in (1, 2)]
-    terminal = Pty([*GPUWATCH, "compare", "--plain", *paths])
-    try:
+    with closing(Pty([*GPUWATCH, "compare", "--plain", *paths])) as terminal:
         terminal.wait("step time, typical")
         assert terminal.end() == 0 and "\x1b" not in terminal.text()
-    finally:
-        terminal.close()
 
 
 def test_a_warning_is_told_once_while_its_numbers_move_and_again_after_it_went_away() -> None:

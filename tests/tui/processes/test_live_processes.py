@@ -30,24 +30,13 @@ from gpuwatch.tui.widgets.base_screen import Dialog
 from tests import waiting
 from tests.fake_nvml import FakeDriver
 
-from ..conftest import Fake
+from ..conftest import SECRET, Fake
 from ..harness import live, running, screen_text, shows, until
 from ..process_sessions import Made, add
 from ..sessions import GIB, NS, START_UNIX_NS, finished
 from .test_processes import chosen
 
 Make = Callable[..., Path]
-
-SECRET = "--token=correct-horse"
-WORDS = (sys.executable, "-c", "import time; time.sleep(600)", "--config", "7b.yaml", SECRET)
-
-
-@pytest.fixture
-def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(WORDS, cwd="/usr", env={**os.environ, "API_KEY": "hunter2"})
-    yield process
-    process.kill()
-    process.wait()
 
 
 def recorder(**changes: object) -> dict[str, object]:
@@ -143,8 +132,7 @@ async def test_the_live_screen_and_its_page_show_it_and_the_page_in_full(
     path = add(session(), made(sleeper))
     async with live(path, (80, 60)) as (app, pilot):
         await shows(pilot, f" {Path(sys.executable).name} -c ")
-        await pilot.press("p")
-        await shows(pilot, SECRET)
+        await pilot.press("p", shows=SECRET)
         lines = screen_text(app).splitlines()
         (row,) = [line for line in lines if line.startswith(" run 0")]
         assert row.endswith("…") and SECRET not in row
@@ -156,15 +144,12 @@ async def test_in_the_past_and_of_a_run_that_is_over_there_is_the_name_and_no_si
 ) -> None:
     over = add(session(meta=finished()), made(sleeper))
     async with live(over, (120, 40)) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, f" {sleeper.pid} python -c")
+        await pilot.press("p", shows=f" {sleeper.pid} python -c")
         assert "k signal" not in screen_text(app) and SECRET not in screen_text(app)
     path = add(session("02-bare"), made(sleeper))
     async with live(path, (120, 40)) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, "k signal")
-        await pilot.press("escape", "left", "p")
-        await until(pilot, lambda: SECRET not in screen_text(app))
+        await pilot.press("p", shows="k signal")
+        await pilot.press("escape", "left", "p", hides=SECRET)
         await pilot.press("k")
         await pilot.pause()
         assert "k signal" not in screen_text(app) and not isinstance(app.screen, Dialog)
@@ -176,8 +161,7 @@ async def test_no_signal_is_offered_for_a_process_of_another_host_or_namespace(
 ) -> None:
     path = add(session(meta={"recorder": recorder(**where["recorder"])}), made(sleeper))
     async with live(path, (120, 40)) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, f" {sleeper.pid} python -c")
+        await pilot.press("p", shows=f" {sleeper.pid} python -c")
         await pilot.press("k")
         await pilot.pause()
         assert "k signal" not in screen_text(app) and not isinstance(app.screen, Dialog)
@@ -195,10 +179,8 @@ async def test_the_page_sends_the_signal_that_is_chosen(
     programs: None,
 ) -> None:
     async with live(add(session(), made(sleeper)), (80, 24)) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, SECRET)
-        await pilot.press("k")
-        await until(pilot, lambda: isinstance(app.screen, Dialog))
+        await pilot.press("p", shows=SECRET)
+        await pilot.press("k", opens=Dialog)
         text = screen_text(app)
         assert all(each in text for each in ("Cancel", "SIGTERM: ", "SIGINT: ", "SIGKILL: "))
         assert sleeper.poll() is None
@@ -212,10 +194,8 @@ async def test_who_only_looks_sends_nothing_from_the_page(
 ) -> None:
     look = DisplayOptions(read_only=True)
     async with live(add(session(), made(sleeper)), look=look) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, SECRET)
-        await pilot.press("k")
-        await shows(pilot, READ_ONLY)
+        await pilot.press("p", shows=SECRET)
+        await pilot.press("k", shows=READ_ONLY)
         assert not isinstance(app.screen, Dialog)
 
 
@@ -231,8 +211,7 @@ async def test_the_page_of_this_machine_shows_command_lines_of_a_real_recording(
         monkeypatch.setenv(name, value)
     async with running(HomeScreen, (120, 40)) as (_, pilot):
         await shows(pilot, "p processes")
-        await pilot.press("p")
-        await shows(pilot, SECRET)
+        await pilot.press("p", shows=SECRET)
 
 
 # One process.
@@ -274,10 +253,8 @@ async def test_enter_opens_the_details_and_e_shows_the_variables_on_request(
 ) -> None:
     path = add(session(), made(sleeper))
     async with live(path, (100, 60)) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, SECRET)
-        await pilot.press("enter")
-        await shows(pilot, "directory  /usr")
+        await pilot.press("p", shows=SECRET)
+        await pilot.press("enter", shows="directory  /usr")
         assert "API_KEY" not in screen_text(app)
         await pilot.press("e", "end")
         await until(pilot, lambda: "API_KEY=hunter2" in written(app))
@@ -285,8 +262,7 @@ async def test_enter_opens_the_details_and_e_shows_the_variables_on_request(
         await until(pilot, lambda: "API_KEY" not in written(app))
         add(path, made(sleeper), t=85, running=False)
         await shows(pilot, "it has ended, or left the GPUs")
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, ProcessScreen))
+        await pilot.press("escape", opens=ProcessScreen)
     assert b"hunter2" not in path.read_bytes()
 
 
@@ -295,10 +271,8 @@ async def test_variables_of_another_user_are_refused_with_the_reason(
 ) -> None:
     monkeypatch.setattr("gpuwatch.tui.processes.page.environment", lambda pid, start: None)
     async with live(add(session(), made(sleeper))) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, SECRET)
-        await pilot.press("enter")
-        await shows(pilot, "e variables")
+        await pilot.press("p", shows=SECRET)
+        await pilot.press("enter", shows="e variables")
         await pilot.press("e")
         await until(pilot, lambda: "its user and root alone may read it" in written(app))
 
@@ -319,10 +293,8 @@ async def test_variables_are_not_offered_of_what_does_not_run_or_to_who_only_loo
 ) -> None:
     path = add(session(meta=finished() if over else {}), made(sleeper))
     async with live(path, look=DisplayOptions(read_only=read_only)) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, f" {sleeper.pid} ")
-        await pilot.press("enter")
-        await shows(pilot, "threads")
+        await pilot.press("p", shows=f" {sleeper.pid} ")
+        await pilot.press("enter", shows="threads")
         await pilot.press("e")
         await pilot.pause()
         assert "variables" not in screen_text(app) and "API_KEY" not in written(app)
@@ -364,21 +336,15 @@ async def test_t_shows_trees_and_the_list_again(
 ) -> None:
     shell, child = parent_and_child
     async with live(add(session(), made(shell)), (120, 40)) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, "T tree")
-        await pilot.press("T")
-        await shows(pilot, "   └─ sleep 601")
+        await pilot.press("p", shows="T tree")
+        await pilot.press("T", shows="   └─ sleep 601")
         await shows(pilot, "a parent or child, which is not sampled")
-        await pilot.press("slash", *"nobody's")
-        await shows(pilot, "no process matches nobody's: Esc shows all")
-        await pilot.press("escape")
-        await shows(pilot, "   └─ sleep 601")
-        await pilot.press("home", "slash", *str(shell.pid))
-        await shows(pilot, " 1 of 1 process, ")
+        await pilot.press("slash", *"nobody's", shows="no process matches nobody's: Esc shows all")
+        await pilot.press("escape", shows="   └─ sleep 601")
+        await pilot.press("home", "slash", *str(shell.pid), shows=" 1 of 1 process, ")
         await until(pilot, lambda: chosen(app).startswith(f"{shell.pid} "))  # not its parent
         await pilot.press("escape")
-        await pilot.press("end", "enter")
-        await shows(pilot, f"parent     {shell.pid}  sh -c")
+        await pilot.press("end", "enter", shows=f"parent     {shell.pid}  sh -c")
         await pilot.press("escape", "T")
         await until(
             pilot, lambda: "└─" not in screen_text(app) and f" {child} " not in screen_text(app)
@@ -389,8 +355,7 @@ async def test_no_tree_is_offered_of_a_run_that_is_over(
     session: Make, sleeper: subprocess.Popen[bytes]
 ) -> None:
     async with live(add(session(meta=finished()), made(sleeper)), (120, 40)) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, f" {sleeper.pid} ")
+        await pilot.press("p", shows=f" {sleeper.pid} ")
         assert "T tree" not in screen_text(app)
 
 

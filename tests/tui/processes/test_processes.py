@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,6 @@ import pytest
 
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.schema import MOST_PROCESSES
-from gpuwatch.session.writing.statements import meta
-from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.processes import ProcessNow, as_sampled, processes_of
 from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.home.screen import HomeScreen
@@ -24,7 +24,7 @@ from tests.fake_nvml import FakeDriver
 
 from ..harness import live, running, screen_text, shows, until
 from ..process_sessions import HIDDEN, LOADERS, RUN, STRANGER, Made, add
-from ..sessions import GIB, NS, finished
+from ..sessions import GIB, NS, finished, put
 from ..snapshots_of import numbers_text, page_text, snapshot_of
 
 Make = Callable[..., Path]
@@ -188,8 +188,7 @@ def test_of_so_many_as_are_watched_at_most_the_count_is_a_bound() -> None:
 async def test_p_shows_the_processes_and_leads_back(session: Make, size: tuple[int, int]) -> None:
     path = add(session(), RUN, *LOADERS, STRANGER, HIDDEN)
     async with live(path, size) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, "python")
+        await pilot.press("p", shows="python")
         assert isinstance(app.screen, ProcessScreen)
         text = screen_text(app)
         assert "5 processes, 3 on a GPU, 3 of the run" in text and "31337" in text
@@ -213,11 +212,9 @@ async def test_o_sorts_by_use_cores_and_memory(session: Make) -> None:
     hungry = Made(50, "a", gpus=(), cores=9.0, resident=GIB)
     path = add(session(), RUN, STRANGER, hungry)
     async with live(path) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, "by GPU memory")
+        await pilot.press("p", shows="by GPU memory")
         assert order_of(app) == [4711, 31337, 50]
-        await pilot.press("o")
-        await shows(pilot, "by GPU %")
+        await pilot.press("o", shows="by GPU %")
         assert order_of(app) == [4711, 31337, 50]
         for title, order in (
             ("memory busy ↓", [4711, 31337, 50]),
@@ -228,18 +225,15 @@ async def test_o_sorts_by_use_cores_and_memory(session: Make) -> None:
             ("user ↑", None),
             ("PID ↑", [50, 4711, 31337]),
         ):
-            await pilot.press("o")
-            await shows(pilot, f"by {title}")
+            await pilot.press("o", shows=f"by {title}")
             assert order is None or order_of(app) == order
-        await pilot.press("o")
-        await shows(pilot, "by GPU memory")
+        await pilot.press("o", shows="by GPU memory")
 
 
 async def test_without_a_gpu_the_first_order_is_named_by_what_it_sorts_by(session: Make) -> None:
     big = Made(50, "a", gpus=(), resident=5 * GIB)
     async with live(add(session(gpus=0), big, replace(big, pid=60, resident=GIB))) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, "by CPU ↓")
+        await pilot.press("p", shows="by CPU ↓")
         told = screen_text(app)
         assert (
             told.index("     50 ") < told.index("     60 ") and "GPU" not in told.split("user")[1]
@@ -249,21 +243,15 @@ async def test_without_a_gpu_the_first_order_is_named_by_what_it_sorts_by(sessio
 async def test_the_page_finds_by_pid_user_and_command(session: Make) -> None:
     path = add(session(), RUN, STRANGER, Made(500, "python eval.py", gpus=()))
     async with live(path, (120, 40)) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, "3 processes")
+        await pilot.press("p", shows="3 processes")
         for text, pid in (("BOB", 31337), ("eval.py", 500), ("4711", 4711), ("31", 31337)):
-            await pilot.press("slash", *text)
-            await shows(pilot, ", 1 to 1")
+            await pilot.press("slash", *text, shows=", 1 to 1")
             await shows(pilot, " 1 of 3 processes, ")
             assert chosen(app).startswith(f"{pid} ")
-            await pilot.press("escape")
-            await shows(pilot, ", 1 to 3")
-        await pilot.press("slash", *"nobody's")
-        await shows(pilot, "no process matches nobody's: Esc shows all")
-        await pilot.press("backspace", "enter", "escape")
-        await shows(pilot, ", 1 to 3")
-        await pilot.press("slash", *"python", "enter")
-        await shows(pilot, "  /python ")
+            await pilot.press("escape", shows=", 1 to 3")
+        await pilot.press("slash", *"nobody's", shows="no process matches nobody's: Esc shows all")
+        await pilot.press("backspace", "enter", "escape", shows=", 1 to 3")
+        await pilot.press("slash", *"python", "enter", shows="  /python ")
         before = chosen(app)
         await pilot.press("down")
         await until(pilot, lambda: chosen(app) != before)  # the keys are the table's again
@@ -297,8 +285,7 @@ async def test_the_page_selects_by_rows_and_pages_and_the_rows_follow(session: M
     many = [Made(100 + i, gpus=(), resident=(90 - i) * GIB) for i in range(1, 60)]
     many.append(Made(100))
     async with live(add(session(), *many)) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, ", 1 to ")
+        await pilot.press("p", shows=", 1 to ")
         for key, pid in [
             *(("down", 101), ("j", 102), ("up", 101), ("pagedown", 121), ("space", 141)),
             *(("pageup", 121), ("end", 159), ("home", 100)),
@@ -306,14 +293,12 @@ async def test_the_page_selects_by_rows_and_pages_and_the_rows_follow(session: M
             await pilot.press(key)
             await until(pilot, lambda pid=pid: chosen(app).startswith(f"{pid} "))  # type: ignore[misc]
             assert pid in order_of(app)
-        await pilot.press("question_mark")
-        await shows(pilot, "sort by GPU memory")
+        await pilot.press("question_mark", shows="sort by GPU memory")
 
 
 async def test_a_click_selects_a_process(session: Make) -> None:
     async with live(add(session(), *(Made(100 + i) for i in range(4)))) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, "4 processes")
+        await pilot.press("p", shows="4 processes")
         row = next(n for n, line in enumerate(screen_text(app).splitlines()) if " 102 " in line)
         await pilot.click(offset=(20, row))
         await until(pilot, lambda: chosen(app).startswith("102 "))
@@ -322,8 +307,7 @@ async def test_a_click_selects_a_process(session: Make) -> None:
 async def test_the_page_follows_the_run_while_it_is_open(session: Make) -> None:
     path = add(session(), RUN)
     async with live(path) as (_, pilot):
-        await pilot.press("p")
-        await shows(pilot, "1 process, 1 on a GPU")
+        await pilot.press("p", shows="1 process, 1 on a GPU")
         add(path, STRANGER, t=85)
         await shows(pilot, "2 processes, 2 on a GPU, 1 of the run")
         add(path, STRANGER, t=86, running=False)
@@ -332,16 +316,14 @@ async def test_the_page_follows_the_run_while_it_is_open(session: Make) -> None:
 
 async def test_a_run_without_a_process_yet_says_so(session: Make) -> None:
     async with live(session()) as (_, pilot):
-        await pilot.press("p")
-        await shows(pilot, "no process of the run is there yet, and none is on a GPU")
+        await pilot.press("p", shows="no process of the run is there yet, and none is on a GPU")
 
 
 async def test_the_runs_last_processes_are_there_when_it_is_over(session: Make) -> None:
     path = add(session(meta=finished()), RUN, STRANGER)
     add(path, RUN, t=89, running=False)
     async with live(path, (120, 40)) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, "as sampled last")
+        await pilot.press("p", shows="as sampled last")
         rows = screen_text(app).splitlines()
         assert [line[:8] for line in rows[5:7]] == [" end 0  ", "  ·  0  "]
 
@@ -379,8 +361,7 @@ async def test_the_machines_processes_are_recorded_while_their_page_is_open(
         monkeypatch.setenv(name, value)
     async with running(HomeScreen) as (app, pilot):
         await shows(pilot, f"{neighbour}")
-        await pilot.press("p")
-        await shows(pilot, "this machine")
+        await pilot.press("p", shows="this machine")
         text = screen_text(app)
         assert "this machine" in text and "1 process, 1 on a GPU" in text and "sleep" in text
         assert "run" not in text.splitlines()[5] and "of the run" not in text
@@ -450,19 +431,10 @@ def test_of_a_run_that_is_over_it_is_told_for_how_long_it_was_disturbed(
     assert "bob, docker 3f2a9c1b4d5e, at most 12.3 GiB)" in shown
 
 
-def limited(path: Path, **environment: object) -> Path:
-    store = SessionStore.reopen(path)
-    store.write([meta("environment", {"kind": "docker", "label": "docker=a", **environment})])
-    store.close()
-    return path
-
-
 def set_values(path: Path, metric: str, value: float) -> Path:
-    store = SessionStore.reopen(path)
-    found = store._connection.execute("SELECT id FROM channel WHERE metric = ?", (metric,))
-    store.write([(f"UPDATE tick SET c{column} = ?", (value,)) for (column,) in found.fetchall()])
-    store.close()
-    return path
+    with closing(sqlite3.connect(path)) as db:
+        found = db.execute("SELECT id FROM channel WHERE metric = ?", (metric,)).fetchall()
+    return put(path, *((f"UPDATE tick SET c{column} = ?", (value,)) for (column,) in found))
 
 
 def test_gpu_memory_that_runs_out_is_told_with_what_is_left(session: Make) -> None:

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,7 @@ def test_the_demo_plays_a_recording_says_so_and_leaves_nothing(tmp_path: Path) -
     where = f"export HOME={shlex.quote(str(tmp_path))} TMPDIR={shlex.quote(str(kept))}; cd"
     script = tmp_path / "demo.sh"
     script.write_text(f"{where}; {shlex.join(DEMO)}; echo code $?\n")
-    terminal = Pane(tmp_path, (110, 34))
-    try:
+    with closing(Pane(tmp_path, (110, 34))) as terminal:
         terminal.type(f"clear; sh {script}", "Enter")
         shown = terminal.wait("own_resnet.py 2000")
         assert "H200" in shown and re.search(r"recorded 2026-11-2\d  0:\d\d", shown)
@@ -40,8 +40,6 @@ def test_the_demo_plays_a_recording_says_so_and_leaves_nothing(tmp_path: Path) -
         terminal.type("q")
         shown = terminal.wait("code 0")
         assert "a run of your own: gpuwatch run" in shown and "come back" not in shown
-    finally:
-        terminal.close()
     assert not list(kept.glob("gpuwatch-demo-*")) and not (tmp_path / ".local").exists()
 
 

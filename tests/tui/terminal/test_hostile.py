@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tests.terminal import SEQUENCES as KNOWN
 from tests.terminal import Pty
 
 from ..conftest import Fake, entry
-from ..harness import live, running, screen_text, shows, until
+from ..harness import live, on_top, running, screen_text, shows, until
 from ..hostile import EVERYTHING, LONGEST, SEQUENCES, check_screen, fields, not_shown, poison, spoil
 from ..sessions import finished
 
@@ -111,8 +112,8 @@ def test_a_terminal_gets_only_the_sequences_that_screens_use(
     session: Make, option: list[str]
 ) -> None:
     path = poison(session(**fields(EVERYTHING)), EVERYTHING)
-    screen = Pty([sys.executable, "-m", "gpuwatch", "replay", *option, str(path)], (100, 30))
-    try:
+    command = [sys.executable, "-m", "gpuwatch", "replay", *option, str(path)]
+    with closing(Pty(command, (100, 30))) as screen:
         screen.taken_over("step ")
         for page in ("i", "o", "K", "question_mark"):
             key, start = page.replace("question_mark", "?"), len(screen.sent)
@@ -121,8 +122,6 @@ def test_a_terminal_gets_only_the_sequences_that_screens_use(
             screen.type(key)  # closes it
         screen.type("q")
         assert screen.end() == 0
-    finally:
-        screen.close()
     text = KNOWN.sub("", screen.text())
     assert not not_shown(text), re.findall(r".{0,40}\x1b.{0,40}", text)
     assert screen.text().isascii() or not option
@@ -157,8 +156,7 @@ async def test_a_spoilt_file_ends_a_comparison_with_a_sentence(
     paths = [session(f"0{n}", meta=finished(), alive=False, start=100.0 * n) for n in (1, 2)]
     spoil(paths[1], table, column, "abc", last=column == "n")
     async with running(lambda: CompareScreen(paths), (100, 40)) as (app, pilot):
-        screen = app.screen
-        assert isinstance(screen, CompareScreen)
+        screen = on_top(app, CompareScreen)
         await until(pilot, lambda: screen.result is not None)
         for key in ("h", "x", "m"):
             await pilot.press(key)

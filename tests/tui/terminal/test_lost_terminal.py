@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,16 +18,13 @@ pytestmark = pytest.mark.usefixtures("programs")
 Make = Callable[..., Path]
 
 
-def replay(path: Path) -> list[str]:
-    return [sys.executable, "-m", "gpuwatch", "replay", str(path)]
-
-
 @pytest.fixture
 def terminal(session: Make) -> Iterator[Callable[..., Pty]]:
     opened: list[Pty] = []
 
     def make(**options: object) -> Pty:
-        opened.append(Pty(replay(session()), **options))  # type: ignore[arg-type]
+        command = [sys.executable, "-m", "gpuwatch", "replay", str(session())]
+        opened.append(Pty(command, **options))  # type: ignore[arg-type]
         opened[-1].taken_over("step ")
         return opened[-1]
 
@@ -35,16 +33,11 @@ def terminal(session: Make) -> Iterator[Callable[..., Pty]]:
         terminal.close()
 
 
-def test_a_lost_terminal_ends_the_screen_without_a_word(terminal: Callable[..., Pty]) -> None:
-    screen = terminal()
-    screen.hang_up()
-    assert screen.end() == 0
-
-
-def test_a_lost_terminal_ends_the_screen_also_where_nobody_is_told_of_it(
-    terminal: Callable[..., Pty],
+@pytest.mark.parametrize("untold", [False, True], ids=["told", "nobody is told of it"])
+def test_a_lost_terminal_ends_the_screen_without_a_word(
+    terminal: Callable[..., Pty], untold: bool
 ) -> None:
-    screen = terminal(ignores_hang_up=True)
+    screen = terminal(ignores_hang_up=untold)
     screen.hang_up()
     assert screen.end() == 0
 
@@ -125,11 +118,8 @@ print("after:", received == numbers)
 
 
 def test_after_the_screen_signals_are_handled_as_before_it(session: Make) -> None:
-    screen = Pty([sys.executable, "-c", _AFTER, str(session())])
-    try:
+    with closing(Pty([sys.executable, "-c", _AFTER, str(session())])) as screen:
         screen.wait("step ")
         screen.type("q")
         assert screen.end() == 0
         assert "after: True" in screen.text() and "Traceback" not in screen.text()
-    finally:
-        screen.close()

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,7 @@ from tests.terminal import Pty, surroundings
 from tests.tmux import Pane
 
 from ..conftest import ROOT
-from ..live.test_follow import end
-from ..sessions import finished
+from ..sessions import end, finished
 
 Make = Callable[..., Path]
 
@@ -39,8 +39,7 @@ def test_a_run_is_watched_left_and_found_again(
     command = f"PYTHONPATH={shlex.quote(str(ROOT / 'src'))} {sys.executable} -c {shlex.quote(source)}; echo code $?"  # noqa: E501
     script = tmp_path / "watch.sh"
     script.write_text(command + "\n")
-    terminal = Pane(tmp_path, (width, height))
-    try:
+    with closing(Pane(tmp_path, (width, height))) as terminal:
         terminal.type(f"clear; sh {script}", "Enter")
         terminal.wait("step 16,820/40,000")
         shown = terminal.wait("? help")
@@ -55,15 +54,12 @@ def test_a_run_is_watched_left_and_found_again(
         shown = terminal.wait("code 0")
         assert "come back: gpuwatch attach" in shown
         assert "█" not in shown, "the terminal was restored"
-    finally:
-        terminal.close()
 
 
 def test_the_end_of_a_run_is_told_on_the_desktop_once_in_words(session: Make) -> None:
     path = session()
     source = f"from gpuwatch.tui.app import run_live; from pathlib import Path; run_live(Path({str(path)!r}))"  # noqa: E501
-    terminal = Pty([sys.executable, "-c", source])
-    try:
+    with closing(Pty([sys.executable, "-c", source])) as terminal:
         terminal.taken_over("step ")
         end(path)
         terminal.wait("\x1b]9;gpuwatch: mnist-cnn in bare: the run is over after 1:30: finished\a")
@@ -73,22 +69,17 @@ def test_the_end_of_a_run_is_told_on_the_desktop_once_in_words(session: Make) ->
         assert terminal.sent.count(b"\x1b]9;") == 1
         told = re.sub(r"\x07\x1b]9;[^\x07]*\x07", "", terminal.text())
         assert "\x1b" not in KNOWN.sub("", told), "no other sequence is torn by it"
-    finally:
-        terminal.close()
 
 
 def test_a_report_that_is_being_written_is_waited_for_and_told_of(session: Make) -> None:
     path = session(meta=finished(seconds=90.0), alive=False)
     source = f"from gpuwatch.tui.app import run_live; from pathlib import Path; run_live(Path({str(path)!r}))"  # noqa: E501
-    terminal = Pty([sys.executable, "-c", source])
-    try:
+    with closing(Pty([sys.executable, "-c", source])) as terminal:
         terminal.taken_over("step ")
         terminal.type("eq")
         assert terminal.end() == 0
         assert terminal.text().endswith(f"report: {path.with_suffix('.html')}\r\n")
         assert path.with_suffix(".html").exists()
-    finally:
-        terminal.close()
 
 
 def test_a_study_that_is_left_is_ended_by_the_command_that_was_printed(tmp_path: Path) -> None:
@@ -100,8 +91,7 @@ def test_a_study_that_is_left_is_ended_by_the_command_that_was_printed(tmp_path:
     command = shlex.join([sys.executable, "-m", "gpuwatch", "run", *twice, "--", *program])
     script = tmp_path / "run.sh"
     script.write_text(f"export HOME={shlex.quote(str(home))}; cd; {command}; echo code $?\n")
-    terminal = Pane(tmp_path, (200, 24))
-    try:
+    with closing(Pane(tmp_path, (200, 24))) as terminal:
         terminal.type(f"clear; sh {script}", "Enter")
         assert "1 of 2  ▶ running" in terminal.wait("▶ running  ")
         terminal.type("q")
@@ -111,8 +101,6 @@ def test_a_study_that_is_left_is_ended_by_the_command_that_was_printed(tmp_path:
         stop = [sys.executable, "-m", "gpuwatch", "stop", name]
         subprocess.run(stop, env=surroundings(HOME=str(home)), check=True, timeout=60)
         assert tally(paths.data_home() / name) == "2 runs: 1 stopped, 1 did not run"
-    finally:
-        terminal.close()
 
 
 def test_the_screen_goes_on_with_the_next_environment_and_ends_in_the_summary(
@@ -127,8 +115,7 @@ def test_the_screen_goes_on_with_the_next_environment_and_ends_in_the_summary(
     command = shlex.join([sys.executable, "-m", "gpuwatch", "run", *twice, "--", *program])
     script = tmp_path / "run.sh"
     script.write_text(f"export HOME={shlex.quote(str(home))}; cd; {command}; echo code $?\n")
-    terminal = Pane(tmp_path, (100, 70))
-    try:
+    with closing(Pane(tmp_path, (100, 70))) as terminal:
         terminal.type(f"clear; sh {script}", "Enter")
         terminal.wait("in bare#1")
         (home / "go").touch()  # the run may be over before the screen has read it
@@ -140,8 +127,6 @@ def test_the_screen_goes_on_with_the_next_environment_and_ends_in_the_summary(
         terminal.type("q")
         shown = terminal.wait("code 0")
         assert "bare#1" in shown and "bare#2" in shown and "NO VERDICT" in shown
-    finally:
-        terminal.close()
 
 
 def test_the_screen_goes_on_where_the_first_run_is_over_before_it_is_read(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -55,8 +56,7 @@ def test_no_byte_above_127_reaches_the_terminal(
     session: Make, tmp_path: Path, environment: dict[str, str], option: list[str]
 ) -> None:
     home = surroundings(HOME=str(tmp_path), **environment)
-    screen = Pty([*GPUWATCH, *option], (100, 30), home)
-    try:
+    with closing(Pty([*GPUWATCH, *option], (100, 30), home)) as screen:
         screen.wait("new run")
         home = "No run was recorded yet"
         for key, text in (
@@ -71,20 +71,15 @@ def test_no_byte_above_127_reaches_the_terminal(
             screen.wait(text, start=start)
         screen.type("\x03")
         screen.end()
-    finally:
-        screen.close()
     assert screen.sent.isascii()
 
 
 def test_the_compare_screen_is_ascii_too(session: Make) -> None:
     paths = [str(session(f"0{n}", meta=finished(), alive=False, start=100 * n)) for n in (1, 2)]
-    screen = Pty([*GPUWATCH, "compare", "--ascii", *paths], (100, 30))
-    try:
+    with closing(Pty([*GPUWATCH, "compare", "--ascii", *paths], (100, 30))) as screen:
         screen.taken_over("step time, typical")
         screen.type("q")
         assert screen.end() == 0
-    finally:
-        screen.close()
     assert screen.sent.isascii()
 
 
@@ -120,10 +115,8 @@ def test_words_keep_the_columns_of_a_row() -> None:
 async def test_the_screens_say_them_where_ascii_is_asked_for(session: Make) -> None:
     path = session(memory_busy=True, known_card=True, count=False)
     async with live(path, (120, 40), look=DisplayOptions(ascii=True)) as (app, pilot):
-        await pilot.press("i")
-        await shows(pilot, "<=1.34 TB/s  bound")
-        await pilot.press("escape", "left")
-        await shows(pilot, "Left earlier  end latest")
+        await pilot.press("i", shows="<=1.34 TB/s  bound")
+        await pilot.press("escape", "left", shows="Left earlier  end latest")
         row = screen_text(app).splitlines()[-1]
         await pilot.click(offset=(row.index("end latest"), 39))
         await shows(pilot, "s stop")

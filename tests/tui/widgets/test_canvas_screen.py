@@ -45,5 +45,4 @@ async def test_what_a_leaving_screen_waited_for_ends_nothing() -> None:
         screen.dismiss(None)
         await until(pilot, lambda: screen.late)
         await shows(pilot, "below")
-        await pilot.press("question_mark")
-        await shows(pilot, "keys")
+        await pilot.press("question_mark", shows="keys")

@@ -119,8 +119,7 @@ async def test_in_few_colours_the_row_of_the_cursor_is_seen_also_while_a_text_is
         await shows(pilot, "second")
         await until(pilot, lambda: "reverse" in style_of(app, "first"))
         assert "reverse" not in style_of(app, "second")
-        await pilot.press("slash")
-        await shows(pilot, "find:")
+        await pilot.press("slash", shows="find:")
         await until(pilot, lambda: "underline" in style_of(app, "first"))
         assert "underline" not in style_of(app, "second")
 
@@ -132,8 +131,7 @@ async def test_a_question_in_the_terminals_colours_has_a_frame_and_leaves_the_re
     async with running(HomeScreen, (80, 24), DisplayOptions(theme="terminal")) as (app, pilot):
         await shows(pilot, "H100")
         await shows(pilot, "first")
-        await pilot.press("d")
-        await shows(pilot, "Arrows choose")
+        await pilot.press("d", shows="Arrows choose")
         text = screen_text(app)
         assert "H100 80GB" in text and "find" in text.splitlines()[-1]
         assert any("┌──" in row for row in text.splitlines())
@@ -145,8 +143,7 @@ async def test_the_palette_in_the_terminals_colours_has_a_frame_and_a_selected_r
     async with running(HomeScreen, (80, 24), DisplayOptions(theme="terminal")) as (app, pilot):
         await shows(pilot, "H100")
         before = colours(app)
-        await pilot.press("ctrl+p")
-        await shows(pilot, "┌──")
+        await pilot.press("ctrl+p", shows="┌──")
         await shows(pilot, "new run")
         assert "H100 80GB" in screen_text(app)
         await until(pilot, lambda: "color(0)" in colours(app) - before)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 from textual import events
-from textual.pilot import Pilot
 
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.widgets.base_screen import WritingScreen
 from gpuwatch.tui.widgets.line import Line
-from tests.tui.harness import running, shows, until
+from tests.tui.harness import Keys, on_top, running, shows, until
 
 
 class Writes(WritingScreen):
@@ -20,11 +19,9 @@ class Writes(WritingScreen):
         self.field.stand(7, 0, 70)
 
 
-async def writing(app: GpuwatchApp, pilot: Pilot[int]) -> Writes:
+async def writing(app: GpuwatchApp, pilot: Keys) -> Writes:
     await shows(pilot, "write:")
-    screen = app.screen
-    assert isinstance(screen, Writes)
-    return screen
+    return on_top(app, Writes)
 
 
 async def test_a_line_is_edited_as_in_a_shell() -> None:

@@ -55,12 +55,9 @@ async def test_the_footer_the_help_and_the_palette_know_the_same_keys(session: M
         assert screen_text(app).count("leave; ") == 1
         await pilot.press("question_mark")
         await until(pilot, lambda: not isinstance(app.screen, HelpScreen))
-        await pilot.press("ctrl+p")
-        await until(pilot, lambda: isinstance(app.screen, CommandPalette))
-        await pilot.press(*"roofline")
-        await shows(pilot, "ceilings")
-        await pilot.press("enter", "enter")
-        await shows(pilot, "FLOP/B")
+        await pilot.press("ctrl+p", opens=CommandPalette)
+        await pilot.press(*"roofline", shows="ceilings")
+        await pilot.press("enter", "enter", shows="FLOP/B")
 
 
 async def test_the_palettes_screenshot_goes_where_gpuwatch_was_started(
@@ -69,11 +66,9 @@ async def test_the_palettes_screenshot_goes_where_gpuwatch_was_started(
     path, folder = session(), tmp_path / "a[" / "red]"
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
-    async with live(path, (120, 40)) as (app, pilot):
-        await pilot.press("ctrl+p")
-        await until(pilot, lambda: isinstance(app.screen, CommandPalette))
-        await pilot.press(*"screenshot")
-        await shows(pilot, "an SVG picture of this screen")
+    async with live(path, (120, 40)) as (_, pilot):
+        await pilot.press("ctrl+p", opens=CommandPalette)
+        await pilot.press(*"screenshot", shows="an SVG picture of this screen")
         await pilot.press("enter", "enter")
         await until(pilot, lambda: any("</svg>" in f.read_text() for f in folder.glob("*.svg")))
         await shows(pilot, "Screenshot")
@@ -82,12 +77,10 @@ async def test_the_palettes_screenshot_goes_where_gpuwatch_was_started(
 async def test_the_help_lists_tab_only_where_something_takes_the_focus(session: Make) -> None:
     path = session(alive=False)
     async with running(lambda: CompareScreen([path]), (80, 40)) as (app, pilot):
-        await pilot.press("question_mark")
-        await shows(pilot, "next column")
+        await pilot.press("question_mark", shows="next column")
         assert "focus" not in screen_text(app) and "PageUp" in screen_text(app)
     async with running(NewRunScreen, (80, 40)) as (app, pilot):
-        await pilot.press("f1")
-        await shows(pilot, "next field")
+        await pilot.press("f1", shows="next field")
 
 
 @pytest.mark.parametrize(
@@ -99,8 +92,7 @@ async def test_the_help_lists_no_key_that_does_nothing_there(
     session: Make, made: dict[str, Any], several: bool, in_time: bool
 ) -> None:
     async with live(session(**made, alive=False), (120, 60)) as (app, pilot):
-        await pilot.press("question_mark")
-        await shows(pilot, "Ctrl+Z")
+        await pilot.press("question_mark", shows="Ctrl+Z")
         told = screen_text(app)
     assert ("next GPU" in told, "ten columns back" in told) == (several, in_time)
 
@@ -130,12 +122,10 @@ async def test_the_palette_has_what_we_wrote_and_each_thing_once(
 
 async def test_the_help_of_a_small_screen_scrolls_by_keys(session: Make) -> None:
     async with live(session(), (60, 15)) as (app, pilot):
-        await pilot.press("f1")
-        await shows(pilot, "all keys of this screen")
+        await pilot.press("f1", shows="all keys of this screen")
         text = screen_text(app)
         assert "Esc closes" in text and "palette" not in text
-        await pilot.press("end")
-        await shows(pilot, "palette")
+        await pilot.press("end", shows="palette")
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, HelpScreen))
 
@@ -163,7 +153,6 @@ async def test_the_help_begins_with_the_footers_keys_and_ends_with_the_signs(fak
     fake.list(entry(Path("/home/user/studies/a.gpuwatch")))
     async with running(HomeScreen, (120, 60)) as (app, pilot):
         await shows(pilot, "mnist-cnn")
-        await pilot.press("question_mark")
-        await shows(pilot, "• ▲")
+        await pilot.press("question_mark", shows="• ▲")
         told = screen_text(app)
         assert told.index("start a run") < told.index("hide a study's runs") < told.index("• ▲")
