@@ -144,6 +144,7 @@ def entry(path: Path, **more: Any) -> dict[str, Any]:
         "environment": "bare",
         "started": "2026-01-02T03:04:05+00:00",
         "seconds": 90.0,
+        "elapsed_seconds": 90.0,
         "step_median_seconds": 0.00512,
         "samples_per_second": 12668.0,
         "study": "study",

@@ -175,42 +175,25 @@ def test_a_program_that_others_kept_from_running_did_not_wait(make: Make) -> Non
     ],
 )
 def test_others_held_the_cores_where_its_threads_were_ready_and_waited(
-    tmp_path: Path, threads: int, ran: float, waited: float | None, all_programs: float, text: str
+    make: Make, threads: int, ran: float, waited: float | None, all_programs: float, text: str
 ) -> None:
-    counters = {("workload", "process.cpu.time"): ran}
+    ceilings = calibration("cpu", None, bandwidth=1e13, float32=1e15)
+    options = on_cpu(all_programs, ran, 2, facts={"threads": str(threads)})
     if waited is not None:
-        counters["workload", "process.cpu.wait"] = waited
-    of = summary(
-        tmp_path / "a.gpuwatch",
-        devices=((*CPU[:4], {"core.logical.count": 2}), ("workload", "workload", "x", None, {})),
-        run={"device": "cpu", "dtype": "float32"},
-        facts={"threads": str(threads)},
-        gauges={("cpu", "hw.cpu.utilization"): all_programs},
-        counters=counters,
-        extra={"ceilings": calibration("cpu", None, bandwidth=1e13, float32=1e15)},
-    ).efficiency.roofline.verdict
+        options["counters"]["workload", "process.cpu.wait"] = waited
+    of = make(**options, extra={"ceilings": ceilings}).efficiency.roofline.verdict
     assert of.bound == "host" and text in of.text
 
 
-def test_a_program_without_ceilings_waited_itself_where_it_had_its_cores(tmp_path: Path) -> None:
-    def text(name: str, waited: float) -> str:
-        return summary(
-            tmp_path / f"{name}.gpuwatch",
-            devices=(
-                (*CPU[:4], {"core.logical.count": 2}),
-                ("workload", "workload", "x", None, {}),
-            ),
-            run={"device": "cpu"},
-            gauges={("cpu", "hw.cpu.utilization"): 1.0},
-            counters={
-                ("workload", "process.cpu.time"): 0.05,
-                ("workload", "process.cpu.wait"): waited,
-            },
-        ).efficiency.roofline.verdict.text
+def test_a_program_without_ceilings_waited_itself_where_it_had_its_cores(make: Make) -> None:
+    def text(waited: float) -> str:
+        options = on_cpu(1.0, 0.05, 2)
+        options["counters"]["workload", "process.cpu.wait"] = waited
+        return make(**options).efficiency.roofline.verdict.text
 
-    assert "the program waited at least 92 % of the time" in text("sleeps", 0.03)
+    assert "the program waited at least 92 % of the time" in text(0.03)
     ready = "cannot tell what bounds the run: its threads were ready and waited for a core 80 %"
-    assert text("ready", 0.8).startswith(ready)
+    assert text(0.8).startswith(ready)
 
 
 @pytest.mark.parametrize(

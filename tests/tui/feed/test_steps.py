@@ -55,9 +55,7 @@ def test_a_loss_that_is_printed_after_the_last_step_is_the_newest(
     tmp_path: Path, late: float
 ) -> None:
     path = sessions.record(tmp_path / "a.gpuwatch", steps=told(1))
-    store = SessionStore.reopen(path)
-    store.write([meta("after_steps", {"loss": late, "t": 1})])
-    store.close()
+    put(path, meta("after_steps", {"loss": late, "t": 1}))
     found = snapshot_of(path, View())
     assert found.work is not None and (found.work.loss == late or math.isnan(late))
     assert any("(since step 20" in text for text in found.warnings) == math.isnan(late)
