@@ -14,12 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from gpuwatch.analysis.summary.listing import (
-    FIRST_STEP_LINES,
-    Labelled,
-    ListedSession,
-    listing,
-)
+from gpuwatch.analysis.summary.listing import FIRST_STEP_LINES, Labelled, ListedSession, listing
 from gpuwatch.core import paths
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.models import JSON

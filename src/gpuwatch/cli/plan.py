@@ -27,15 +27,7 @@ from gpuwatch.core.units import counted, fact
 from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.request import Request, ResolvedPlan, resolve_plan, with_files
 from gpuwatch.session.study.estimate import KnownTimes, about, cell, history
-from gpuwatch.session.study.plan import (
-    WARM_UP,
-    Part,
-    Plan,
-    PlannedRun,
-    case_label,
-    labels,
-    unique,
-)
+from gpuwatch.session.study.plan import WARM_UP, Part, Plan, PlannedRun, case_label, labels, unique
 
 
 def announce(request: Request) -> None:

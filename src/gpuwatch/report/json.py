@@ -202,10 +202,7 @@ def efficiency(of: Efficiency) -> dict[str, JSON]:
         "devices": of.covers,
         "data_type": of.data_type,
         "flop_rate": {**_plain(of.flop_rate), "shares": of.flop_shares},
-        "most_executed_flop_rate": {
-            **_plain(of.most_executed),
-            "shares": of.most_executed_shares,
-        },
+        "most_executed_flop_rate": {**_plain(of.most_executed), "shares": of.most_executed_shares},
         "mfu": {**_plain(of.mfu), "convention": _convention(of, MODEL_FLOP, sheet)},
         "mfu_at_maximum_clock": {
             **_plain(of.mfu_at_maximum_clock),

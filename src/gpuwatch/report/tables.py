@@ -6,11 +6,7 @@ from collections.abc import Sequence
 
 
 def table(
-    head: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    left: int = 1,
-    last_left: bool = False,
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, last_left: bool = False
 ) -> str:
     """Align the first ``left`` columns (and the last, if ``last_left``) left, the others right."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]

@@ -306,10 +306,7 @@ def _figure_row(
 
 
 def _mfu_row(
-    name: str,
-    at: int,
-    sessions: Sequence[Summary],
-    mfu: Callable[[Efficiency], MeasuredValue],
+    name: str, at: int, sessions: Sequence[Summary], mfu: Callable[[Efficiency], MeasuredValue]
 ) -> ComparisonRow:
     """MFU with the peaks behind it: each session's ``at``-th."""
     row = _figure_row(name, "1", sessions, mfu)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from gpuwatch.analysis.comparison.comparison_row import (
-    ALL_STEPS,
-    PAID,
-    STEADY,
-)
+from gpuwatch.analysis.comparison.comparison_row import ALL_STEPS, PAID, STEADY
 from gpuwatch.analysis.results import OF_THE_RUN, ComparisonRow, Kind, Verdict
 from gpuwatch.analysis.statistics.intervals import lower_end
 
 BETTER, WORSE = "better", "worse"
 _TIMED = ("image", "start-up and time", "steps", "phases, mean", "generation", "ranks")
 _LESS = {(group, "s") for group in (*_TIMED, "profile, per step")} | {
-    *(("ranks", "1"), ("efficiency", "J"), ("training", "")),
+    *(("ranks", "1"), ("efficiency", "J"), ("training", ""))
 }
 """Groups and units of the quantities of which less is better."""
 _RATES = {("steps", "{sample}/s"), ("steps", "{token}/s"), ("mean", "FLOP/s")}

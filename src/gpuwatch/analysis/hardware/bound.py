@@ -211,10 +211,7 @@ def _bound(
 
 
 def _unknown_ceilings(
-    data_type: str | None,
-    compute: Ceiling | None,
-    bandwidth: Ceiling | None,
-    missing: Missing,
+    data_type: str | None, compute: Ceiling | None, bandwidth: Ceiling | None, missing: Missing
 ) -> tuple[str, str]:
     """Which ceilings are unknown, and how to get them."""
     reason = f": {missing.reason}" if missing.reason else ""

@@ -271,10 +271,7 @@ _MOMENTS = 20
 
 
 def recorded_ranks(
-    reader: SessionReader,
-    source: Source,
-    rows: Sequence[RankRow],
-    steps: Sequence[RankStepRow],
+    reader: SessionReader, source: Source, rows: Sequence[RankRow], steps: Sequence[RankStepRow]
 ) -> Ranks | None:
     """Compare the ranks of a session; ``None`` for a run of fewer than two."""
     timed = [row.t for row in steps if not row.warmup]

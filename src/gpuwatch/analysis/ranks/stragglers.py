@@ -130,10 +130,7 @@ def _mean(values: np.ndarray, step_seconds: float) -> Mean:
 
 
 def _wider(
-    mean: Mean,
-    parts: Sequence[np.ndarray],
-    step_seconds: float,
-    least: float = _LEAST_CORRELATED,
+    mean: Mean, parts: Sequence[np.ndarray], step_seconds: float, least: float = _LEAST_CORRELATED
 ) -> Mean:
     """``mean`` with a standard error that allows for correlation within ``parts``."""
     rest = [part - part.mean() for part in parts]

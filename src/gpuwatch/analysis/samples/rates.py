@@ -197,9 +197,7 @@ def bytes_of(count: Mapping[str, JSON]) -> Callable[[StepLine], float | None]:
     return lambda row: _work(row.bytes, per_step, samples, row)
 
 
-def works(
-    count: Mapping[str, JSON],
-) -> dict[str, tuple[Callable[[StepLine], float | None], str]]:
+def works(count: Mapping[str, JSON]) -> dict[str, tuple[Callable[[StepLine], float | None], str]]:
     """For each derived metric the work of a step line, and how its rate follows from that."""
     return {
         "gpuwatch.flop.rate": (flop_of(count), "FLOP per step x step rate"),

@@ -93,8 +93,7 @@ def noise_of(values: np.ndarray) -> Noise:
     correlation = min(_MOST_CORRELATED, max(0.0, half_two / half_one - 1))
     supposed = max(_LEAST_CORRELATED, correlation)
     return Noise(
-        math.sqrt(half_one / (1 - correlation)),
-        half_one * (1 + supposed) / (1 - supposed) ** 2,
+        math.sqrt(half_one / (1 - correlation)), half_one * (1 + supposed) / (1 - supposed) ** 2
     )
 
 

@@ -27,12 +27,7 @@ SET = ",set="
 
 
 def planned_cases(
-    reads: Sequence[Read],
-    plan: Plan,
-    not_run: Sequence[NotRun],
-    *,
-    goes_on: bool,
-    may_follow: bool,
+    reads: Sequence[Read], plan: Plan, not_run: Sequence[NotRun], *, goes_on: bool, may_follow: bool
 ) -> tuple[list[Case], list[Read]]:
     """The cases of ``plan`` in its order, and the sessions that the plan does not name.
 

@@ -114,10 +114,7 @@ def at_once(sessions: Sequence[Summary]) -> bool:
 
 def settings(session: Summary) -> dict[str, JSON]:
     """The run's settings: its flags, overridden by what it reported itself."""
-    return {
-        **mapping(session.workload.get("parameters")),
-        **mapping(session.run.get("parameters")),
-    }
+    return {**mapping(session.workload.get("parameters")), **mapping(session.run.get("parameters"))}
 
 
 def training(session: Summary) -> dict[str, JSON]:

@@ -17,12 +17,7 @@ from gpuwatch.analysis.hardware.ceilings import devices_of_run
 from gpuwatch.analysis.hardware.mfu import mfu_peaks
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
 from gpuwatch.analysis.samples.rates import StepLine, flop_of, mean_rate, samples_of
-from gpuwatch.analysis.samples.step_lines import (
-    ends_told,
-    median_step,
-    no_rates,
-    several_writers,
-)
+from gpuwatch.analysis.samples.step_lines import ends_told, median_step, no_rates, several_writers
 from gpuwatch.analysis.samples.window import behind, spent, window_in
 from gpuwatch.analysis.summary.failure import command_of, failure_of, reason_of
 from gpuwatch.core.lazy_dataclass import dataclass

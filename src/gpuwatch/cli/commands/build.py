@@ -90,11 +90,7 @@ def _apptainer(arguments: argparse.Namespace, progress: PlainProgress) -> BuiltI
     from gpuwatch.runners.apptainer.build import build
 
     return build(
-        arguments.base,
-        arguments.out,
-        progress,
-        pull=arguments.pull,
-        compression=arguments.compress,
+        arguments.base, arguments.out, progress, pull=arguments.pull, compression=arguments.compress
     )
 
 

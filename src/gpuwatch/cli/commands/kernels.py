@@ -70,8 +70,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         shown = [tables[name]]
     else:
         raise UsageError(
-            f"the session has no table {name!r}",
-            f"choose one of {', '.join(tables)}, or all",
+            f"the session has no table {name!r}", f"choose one of {', '.join(tables)}, or all"
         )
     limit = limit or None
     if arguments.format == "json":

@@ -45,8 +45,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not (arguments.workload or arguments.commands or command):
         raise UsageError(
-            "nothing to run",
-            "name a workload, or a program of your own; or just: gpuwatch",
+            "nothing to run", "name a workload, or a program of your own; or just: gpuwatch"
         )
     return start(launch.request(arguments, command), arguments)
 

@@ -80,9 +80,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     return record.start(launch.request_of(arguments, [part]), arguments)
 
 
-def axes(
-    arguments: argparse.Namespace,
-) -> tuple[dict[str, JSON], dict[str, tuple[JSON, ...]]]:
+def axes(arguments: argparse.Namespace) -> tuple[dict[str, JSON], dict[str, tuple[JSON, ...]]]:
     """The parameters with one value, and those with several.
 
     Raises:

@@ -271,8 +271,7 @@ def part(
     twice = [case.name for case in unique(cases) if cases.count(case) > 1]
     if blocks is not None and twice:
         raise UsageError(
-            f"{twice[0]} is named twice with the same settings",
-            "name it once: blocks repeat it",
+            f"{twice[0]} is named twice with the same settings", "name it once: blocks repeat it"
         )
     return Part(
         name=name,

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from gpuwatch.analysis.comparison.wording import (
-    after_word,
-    of_cell,
-    value_name,
-)
+from gpuwatch.analysis.comparison.wording import after_word, of_cell, value_name
 from gpuwatch.analysis.comparison.wording import heading as heading_of
 from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.measured_value import MeasuredValue

@@ -38,9 +38,7 @@ _MOST = 12
 
 
 def of_sessions(
-    compared: Comparison,
-    names: Sequence[str],
-    above: Sequence[ComparisonRow] = (),
+    compared: Comparison, names: Sequence[str], above: Sequence[ComparisonRow] = ()
 ) -> Section:
     """What differs between single sessions, but for the rows that stand ``above`` it; not from one
     that is compared with none."""

@@ -101,9 +101,7 @@ _LEAST_REST = 0.005
 
 
 def sessions(
-    compared: Comparison,
-    columns: Sequence[str],
-    notices: Sequence[str] = (),
+    compared: Comparison, columns: Sequence[str], notices: Sequence[str] = ()
 ) -> tuple[Section, ...]:
     """All that is known of the sessions, under each other and side by side.
 
@@ -147,12 +145,7 @@ def document(compared: Comparison, title: str, notices: Sequence[str] = ()) -> D
     return Document(title, sections=sessions(compared, headings(compared.sessions), notices))
 
 
-def short(
-    read: Read,
-    given: Sequence[Requested],
-    paid: float | None,
-    cost: str,
-) -> Document:
+def short(read: Read, given: Sequence[Requested], paid: float | None, cost: str) -> Document:
     """One session in one screen: what bounds it and its main figures in two sentences, how it
     ended, more figures, what it used of what it was ``given``, what it cost, its notes; of one that
     failed its end first. ``paid``: EUR."""
