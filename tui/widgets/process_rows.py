@@ -83,7 +83,13 @@ _SPACIOUS = 100
 _OF_GPUS = 20
 """Columns that others have where none is of a GPU."""
 _MOST_REASONS = 6
-_INTERPRETER = re.compile(r"^(?:python|pypy|ruby|perl|node|bash|sh)[\d.]* (?=[^-])")
+_INTERPRETER = re.compile(
+    r"^(?:env (?:-[uC] \S+ |-\S+ |\w+=\S* |'\w+=[^']*' )*)?"
+    r"(?:(?:\S*/)?(?:python|pypy|ruby|perl|node|bash|sh)[\d.]* "
+    r"(?:-(?:\w*[WXor] \S+|(?!\w*[WXorc] |e ')\S+) )*(?=[^-]))?"
+)
+"""With its options, some of which have a word behind them, but for code; and ``env`` before it."""
+_CODE = re.compile(r" -[a-z]{0,2}c ")
 
 
 @dataclass(frozen=True)
@@ -214,9 +220,10 @@ def _row(
 def _fitting(command: str, room: int) -> str:
     """One that is too long without interpreter and folder, then without its middle: the program's
     name and the last words tell jobs apart. Of code the beginning does."""
-    if len(command) <= room or " -c " in command[:room]:
-        return command[: room + 1]
-    program, blank, arguments = _INTERPRETER.sub("", command).partition(" ")
+    named = command if len(command) <= room else _INTERPRETER.sub("", command)
+    if len(command) <= room or _CODE.search(named[:room]):
+        return named[: room + 1]
+    program, blank, arguments = named.partition(" ")
     program = program.rpartition("/")[2] or program
     behind = room - len(program) - len(" …")
     return cut(f"{program}{blank}{arguments}", room, behind=max(0, behind))

@@ -152,8 +152,13 @@ def test_of_a_long_command_the_program_and_its_last_words_are_shown() -> None:
         "/opt/bin/python3 /home/a/train.py --config b.yaml --seed 1": "train.py …b.yaml --seed 1",
         "/home/a/bin/simulate --input data.bin --steps 3": "simulate …a.bin --steps 3",
         "sh -c 'sleep 100; python train.py'": "sh -c 'sleep 100; python…",
+        "env A=1 'B=b c' bash -lc 'cd /home/a; train'": "bash -lc 'cd /home/a; tr…",
+        "env -u A /bin/python3 -u b/train.py --layers 12": "train.py --layers 12",
+        "python -W ignore -m pkg.train --config b.yaml": "pkg.train --config b.yaml",
+        "python -W ignore -c 'import pkg; pkg.train()'": "python -W ignore -c 'imp…",
+        "bash -euo pipefail run.sh --config b.yaml": "run.sh --config b.yaml",
     }
-    found = zip(now(Processes(tuple(map(row, range(3))), ())), commands, strict=True)
+    found = zip(now(Processes(tuple(map(row, range(8))), ())), commands, strict=True)
     shown = text_of(tuple(replace(each, command=command) for each, command in found), 60)
     assert all(map(str.endswith, shown[1:], commands.values())), shown
 
