@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from gpuwatch.core.text import clean, markdown, spreadsheet
+from gpuwatch.core.text import clean, cut, markdown, spreadsheet
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,23 @@ def test_github_finds_no_mention_reference_or_link_in_text_from_outside(text: st
 def test_text_that_is_cut_ends_in_an_ellipsis() -> None:
     shown = [clean("a long label", longest) for longest in (12, 9, 8)]
     assert shown == ["a long label", "a long l…", "a long…"]
+
+
+@pytest.mark.parametrize(
+    ("text", "longest", "behind", "shown"),
+    [
+        ("abcdefgh", 8, 3, "abcdefgh"),
+        ("abcdefghi", 8, 3, "abcd…ghi"),
+        ("漢字", 4, 0, "漢字"),
+        ("漢字漢字", 6, 0, "漢字…"),
+        ("漢字漢字", 7, 3, "漢…字"),
+        ("漢字漢字", 1, 0, "…"),
+    ],
+)
+def test_text_is_cut_by_the_columns_that_it_takes(
+    text: str, longest: int, behind: int, shown: str
+) -> None:
+    assert cut(text, longest, behind=behind) == shown
 
 
 def test_a_dollar_sign_begins_no_formula_of_markdown() -> None:

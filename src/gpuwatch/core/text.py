@@ -7,6 +7,8 @@ import os
 import re
 import shlex
 import unicodedata
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
 
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
@@ -34,11 +36,22 @@ def clean(text: object, longest: int = _LONGEST) -> str:
     return "".join(_safe(character) for character in line)
 
 
+def width_of(text: str) -> int:
+    """Columns of a terminal that ``text`` takes, clean as it is: a wide character has two."""
+    return len(text) if text.isascii() else sum(map(_width_of, text))
+
+
+def _width_of(character: str) -> int:
+    return 1 + (unicodedata.east_asian_width(character) in "WF")
+
+
 def cut(text: str, longest: int, dots: str = "…", behind: int = 0) -> str:
-    """``text`` in at most ``longest`` characters, of which the last ones are ``behind`` its cut."""
-    if len(text) <= longest:
+    """``text`` in at most ``longest`` columns, of which the last ones are ``behind`` its cut."""
+    if width_of(text) <= longest:
         return text
-    return f"{text[: longest - behind - len(dots)]}{dots}{text[len(text) - behind :]}"
+    ends = range(1, len(text) + 1) if text.isascii() else [*accumulate(map(_width_of, text))]
+    first = bisect_right(ends, longest - behind - len(dots))
+    return f"{text[:first]}{dots}{text[bisect_left(ends, ends[-1] - behind) + 1 :]}"
 
 
 def capital(text: str) -> str:

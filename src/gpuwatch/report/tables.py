@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuwatch.core.text import width_of
+
 
 def table(
     head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, last_left: bool = False
 ) -> str:
     """Align the first ``left`` columns (and the last, if ``last_left``) left, the others right."""
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    widths = [max(width_of(row[column]) for row in (head, *rows)) for column in range(len(head))]
     lines = []
     for row in (head, *rows):
         cells = [
-            cell.ljust(width)
+            cell + " " * (width - width_of(cell))
             if column < left or (last_left and column == len(head) - 1)
-            else cell.rjust(width)
+            else " " * (width - width_of(cell)) + cell
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from gpuwatch.cli import main
 from gpuwatch.cli.commands.resume import folder_of
@@ -93,6 +94,47 @@ def test_a_long_name_is_cut_before_the_start_goes(said, tmp_path: Path) -> None:
         assert "start" in head and line.startswith("a-study-w")
         assert "…20261129-045832  4 runs" in line
         assert "NO VERDICT" in line and len(line) <= columns
+
+
+def named(folder: Path, name: str) -> Path:
+    """A folder with a run that failed and has that name."""
+    path = folder / "runs" / "a.gpuwatch"
+    path.parent.mkdir()
+    workload = {"name": "train.py", "kind": "command", "arguments": ["train.py", "--bs", "64"]}
+    result = {"code": 1, "signal": None, "t": 5}
+    more = {"result": result, "error": {"message": MEMORY}, "clock": {"unix_ns": 10**18}}
+    record(path, extra={"workload": workload, **more})
+    labels.change(path.parent, path.name, lambda label: replace(label, name=name))
+    return path.parent
+
+
+@pytest.mark.parametrize(("columns", "shown"), [(40, False), (66, True), (80, True)])
+def test_what_is_less_useful_stands_only_behind_what_is_more(
+    said, tmp_path: Path, columns: int, shown: bool
+) -> None:
+    head, _ = said(named(tmp_path, "a-name-of-25-columns-wide"), columns=columns)
+    assert ("command" in head) == shown and ("start" in head) == (columns == 80)
+
+
+@pytest.mark.parametrize("columns", [40, 120])
+def test_wide_characters_have_two_columns(
+    said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    folder = named(tmp_path, "漢字" * 10)
+    head, line = said(folder, columns=columns)
+    assert cell_len(line) <= columns
+    name, _, _ = line.partition("failed")
+    assert cell_len(name) == head.index("status")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    assert said(folder, columns=columns)[1].startswith(f"{name}\x1b[1;31mfailed")
+
+
+def test_an_id_without_text_is_shown_by_the_name_of_the_file(said, tmp_path: Path) -> None:
+    path = tmp_path / "runs" / "a.gpuwatch"
+    path.parent.mkdir()
+    record(path, extra={"session": {"id": "\u200b" * 8, "label": "a"}})
+    assert said(path.parent)[1].startswith("a.gpuwatch  ")
 
 
 def test_a_terminal_has_the_statuses_in_colour(said, monkeypatch: pytest.MonkeyPatch) -> None:

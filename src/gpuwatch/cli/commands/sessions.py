@@ -32,7 +32,7 @@ from gpuwatch.core import units
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
-from gpuwatch.core.text import clean, cut, document, shell, to_paste
+from gpuwatch.core.text import clean, cut, document, shell, to_paste, width_of
 from gpuwatch.session.in_part import RunInPart
 from gpuwatch.workloads.options import positive_int
 
@@ -159,13 +159,17 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
     titles = {
         name: start if name == "start" else name
         for name in rows[0]
-        if any(row[name] for row in rows)
+        if name == "session" or any(row[name] for row in rows)
     }
-    needs = {name: max(map(len, (of, *(row[name] for row in rows)))) for name, of in titles.items()}
+    needs = {
+        name: max(map(width_of, (of, *(row[name] for row in rows)))) for name, of in titles.items()
+    }
     widths, room = dict[str, int](), columns + 2
     for name, least in _LEAST:
         width = min(least, needs.get(name, -2), columns)
-        if 0 < (more := width - widths.get(name, -2)) <= room:
+        if (more := width - widths.get(name, -2)) > room:
+            break
+        if more > 0:
             widths[name] = width
             room -= more
     while room and (short := [name for name, width in widths.items() if width < needs[name]]):
@@ -184,6 +188,7 @@ _LEAST = (
     ("session", 25),  # as wide as mnist-cnn-20261129-045832
     ("status", 9),
     ("result", 18),
+    ("command", 8),
     ("command", 13),
     ("start", 13),
     ("env", 7),
@@ -207,17 +212,19 @@ _LONGEST = 40
 def _coloured(table: str) -> str:
     """The table with a bold head, and its statuses in colour where one failed or goes on."""
     head, *lines = table.splitlines()
-    before, _, behind = head.partition("status")
-    start, end = len(before), len(head) - len(behind.lstrip())
+    first, _, others = head.partition("status")
+    start, end = len(first), len(head) - len(others.lstrip())
 
-    def status(text: str) -> str:
+    def coloured(line: str) -> str:
+        before = cut(line, start, "")
+        text = cut(line[len(before) :], end - start, "")
         failed = any(word in text for word in ("fail", "kill", "lost", "timed"))
         goes_on = text.startswith(("run ", "running", "starting"))
         code = "1;31" if failed else "32" if goes_on else ""
-        return f"\x1b[{code}m{text}\x1b[m" if code else text
+        behind = line[len(before) + len(text) :]
+        return f"{before}\x1b[{code}m{text}\x1b[m{behind}" if code else line
 
-    rows = (f"{line[:start]}{status(line[start:end])}{line[end:]}" for line in lines)
-    return "\n".join((f"\x1b[1m{head}\x1b[m", *rows))
+    return "\n".join((f"\x1b[1m{head}\x1b[m", *map(coloured, lines)))
 
 
 def _line(item: Item, *, brief: bool) -> dict[str, str]:
@@ -239,7 +246,7 @@ def _line(item: Item, *, brief: bool) -> dict[str, str]:
         # Of another year that alone.
         start = clock if day == f"{datetime.now():%m-%d}" else day[: 5 if clock else 4]
     cells = {
-        "session": of.name or name,
+        "session": clean(of.name) or clean(name) or of.path.name,
         "status": item.state[1],
         "command": item.ran,
         "env": cut(item.environment, _LONGEST),
