@@ -188,12 +188,14 @@ def _frame(
     if _marks_used(snapshot):
         used = sum(bool(gpu.row.used) for gpu in snapshot.gpus)
         head.add(f", the run uses {used or 'none'}", "text")
-    zoom = zoom_text(snapshot, head.left - len("utilization, "))
-    head.end(f"utilization, {zoom}" if zoom else "utilization ", "muted")
     bottom = event_rows(snapshot, options, width, 1)
     if snapshot.work is not None and (snapshot.work.reports or snapshot.phase or snapshot.printed):
         said = [progress_row(snapshot, snapshot.work, width)]
         bottom = [*(workload_rows(snapshot, width, 1) if height >= TALL else said), *bottom]
+    room = _room([*top, head], bottom, height)
+    if _layout([gpu.row.id for gpu in snapshot.gpus], None, width, room).height >= _DRAWN_HEIGHT:
+        zoom = zoom_text(snapshot, head.left - len("utilization, "))
+        head.end(f"utilization, {zoom}" if zoom else "utilization ", "muted")
     return [*top, head], bottom, bar
 
 
@@ -215,7 +217,7 @@ def _all_gpus(snapshot: Snapshot, options: Options, width: int, height: int) -> 
         columns = range(column * grid.width, (column + 1) * grid.width)
         areas.append((columns, range(top_row, top_row + grid.height), id_))
     lines = [*top, *rows]
-    if grid.height >= _HISTORY_HEIGHT - 1:
+    if grid.height >= _DRAWN_HEIGHT:
         lines[-1] = axis = Line(width)
         for columns, below, _ in areas:
             if below.stop == len(lines):
@@ -274,8 +276,8 @@ _MIN_WIDTH = 36
 """Least columns of a panel."""
 _LEAST_HEIGHT = 4
 """Least rows of a panel; lower ones are a single row."""
-_HISTORY_HEIGHT = 7
-"""Least rows of a panel with a useful history."""
+_HISTORY_HEIGHT, _DRAWN_HEIGHT = 7, 6
+"""Least rows of a panel with a useful history, and with any."""
 _MORE_HEIGHT = 10
 """Least rows of a panel with clocks, PCIe and fans."""
 _LABEL = 5
@@ -364,7 +366,7 @@ def _panel(panel: Panel, selected: bool, grid: Layout, mark_used: bool) -> list[
         more = [(f"{name} ", text) for name, text in more_values(device)]
         rows[first].add(" ").join(_fitting(more, width - 1))
         first += 1
-    if height >= _HISTORY_HEIGHT - 1:
+    if height >= _DRAWN_HEIGHT:
         below = rows[first : height - 1]
         shown = panel.history[_LABEL - width :]  # if not all of it fits, the newest part
         for at, (row, text) in enumerate(zip(below, area(shown, 1.0, len(below)), strict=True)):

@@ -126,6 +126,13 @@ async def test_all_gpus_have_a_title_one_time_axis_and_what_the_training_says(
         assert rows[at + 5].endswith(" line 4") and len(rows) == at + 7, "no row is blank"
 
 
+@pytest.mark.parametrize(("height", "drawn"), [(12, False), (24, False), (40, True)])
+def test_the_history_is_told_of_where_one_is_drawn(session: Make, height: int, drawn: bool) -> None:
+    lines = page_of(snapshot_of(session(gpus=8), GRID), Options(), 80, height).lines
+    shown = "\n".join("".join(text for text, _ in line.spans()) for line in lines)
+    assert ("100%┤" in shown) == ("utilization, history: " in shown) == drawn
+
+
 def test_what_is_wrong_with_a_gpu_is_marked_in_its_panel(session: Make) -> None:
     snapshot = snapshot_of(session(gpus=8, throttled=True), GRID)
     assert [bool(panel.problem) for panel in snapshot.panels] == [True, True, *[False] * 6]
