@@ -82,6 +82,8 @@ class CompareScreen(CanvasScreen):
         self._sections: tuple[tuple[int, int, bool], list[Section]] | None = None
         """What is laid out for a width and a column, in whole or not."""
         self._row = 0
+        self._left: dict[bool, int] = {}
+        """The row that was last seen of each form, in whole or not."""
         self._column = 0
         self._message = ""
         self._curves: CurveCache = {}
@@ -224,7 +226,10 @@ class CompareScreen(CanvasScreen):
         self._say("")
 
     def action_whole(self) -> None:
-        self._whole = not self._whole  # both have the same sections first, so the row stays
+        self._left[self._whole] = self._row
+        self._whole = not self._whole
+        # Both begin alike: where one is seen for the first time, the row stays.
+        self._row = self._left.get(self._whole, self._row)
         self.refresh_bindings()
         self._say("")
 

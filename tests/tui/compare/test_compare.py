@@ -91,6 +91,13 @@ async def test_a_stays_where_the_reader_is(session: Make) -> None:
         (first,) = re.findall(r" (\d+) to \d+ of ", screen_text(app))
         await pilot.press("a", shows=" a less ")
         await shows(pilot, f" {first} to ")
+        await pilot.press("end")
+        await until(pilot, lambda: f" {first} to " not in screen_text(app))
+        (last,) = re.findall(r" (\d+) to \d+ of ", screen_text(app))
+        await pilot.press("a")
+        await shows(pilot, f" {first} to ")
+        await pilot.press("a")
+        await shows(pilot, f" {last} to ")
 
 
 async def test_it_scrolls_to_maxima_differences_and_notes(session: Make) -> None:
