@@ -120,6 +120,7 @@ class Collector:
         *,
         current: Collector | None = None,
         back_ns: int = RECENT_NS,
+        busiest: Busiest | None = None,
     ) -> None:
         """``current``: for an earlier moment, the collector of the present, with the data that
         does not depend on the moment. ``back_ns``: time before the newest step line for which
@@ -157,7 +158,7 @@ class Collector:
         self._no_gpu = reader.facts().get("host", {}).get("gpu.unavailable")
         self._processes = Processes((), ())
         self._live_processes = LiveProcesses()
-        self._busiest = Busiest()
+        self._busiest = busiest or Busiest()
         self._checks = Checks(reader, self._series, self._steps)
         self._checks.events.add(reader.events_of(ALERT_EVENTS, self._last_event))
         self._all_read = False
