@@ -321,8 +321,9 @@ async def test_e_writes_the_report_of_the_study(studies: Path) -> None:
 
 async def test_a_click_stands_on_a_row_and_another_opens_it(studies: Path) -> None:
     async with home() as (screen, pilot):
-        # The list moves down once the devices are there.
+        # The list moves down once the devices are there, and again with their processes.
         await until(pilot, lambda: screen.state.devices is not None)
+        await until(pilot, lambda: "not known yet" not in screen_text(screen.gpuwatch))
         await pilot.click(SessionTable, offset=(20, 3))  # below the titles
         await until(pilot, lambda: screen.state.cursor == 2)
         await pilot.click(offset=(20, 0))
