@@ -21,7 +21,7 @@ def end(*_):
     sys.exit(1)
 
 if "--look" in rest:
-    print("started")
+    sys.exit(plan.get("old") or print("started"))
 elif command == "start-plan":
     attempt = rest[1]
     if "refuse" in plan:

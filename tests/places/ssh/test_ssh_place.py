@@ -70,8 +70,11 @@ def study(tmp_path: Path, gpu2: User) -> Iterator[Study]:
     made.place.cancel(made.job, made.job.study)
 
 
-def test_a_job_from_submission_to_its_end(tmp_path: Path, gpu2: User) -> None:
-    study = Study(tmp_path / "study", gpu2, {"code": 1})
+@pytest.mark.parametrize("archive", [{}, {"old": "error: unrecognized arguments: --look"}])
+def test_a_job_from_submission_to_its_end(
+    tmp_path: Path, gpu2: User, archive: dict[str, object]
+) -> None:
+    study = Study(tmp_path / "study", gpu2, {"code": 1, **archive})
     assert study.place.preflight() == []
     assert study.place.submit(study.job) == study.job.study
     assert study.process["cwd"] == str(gpu2.home)
@@ -117,7 +120,9 @@ def test_a_recorder_that_cannot_begin_leaves_its_words(tmp_path: Path, gpu2: Use
     study = Study(tmp_path / "study", gpu2, {"refuse": "gpuwatch: error: no GPU"})
     study.place.submit(study.job)
     study.wait_for(JobState.FAILED)
-    assert study.place.log(study.job, study.job.study) == "gpuwatch: error: no GPU\n"
+    (study.there / "recorder.log").write_text("of an earlier attempt\n")
+    *_, last = study.place.log(study.job, study.job.study).splitlines()
+    assert last == "gpuwatch: error: no GPU"
 
 
 def test_an_archive_that_is_there_is_not_sent_again(study: Study, gpu2: User) -> None:

@@ -178,21 +178,22 @@ exec "$py" -I -c {shlex.quote(_START)} "$study" {attempt} \\
 
 def state(choice: str | None, name: str, attempt: str) -> str:
     """Prints one word on an attempt at last: ``held``, ``starting``, ``started``, ``failed``, or,
-    as gpuwatch there sees it, ``orphaned``."""
+    as gpuwatch there sees it, ``orphaned``; a gpuwatch that cannot look has no say."""
     return f"""\
 {python(choice)}
 {study(name)}
 word="$("$py" -I -c {shlex.quote(_STATE)} "$study" {attempt})" || exit
 echo "$word"
 [ "$word" = started ] && [ -f "$study/{_OWN}" ] || exit 0
-exec "$py" "$study/{_OWN}" start-plan "$study" --attempt {attempt} --look"""
+"$py" "$study/{_OWN}" start-plan "$study" --attempt {attempt} --look 2>/dev/null || :"""
 
 
 def log(name: str) -> str:
-    """Prints the end of what the recorder wrote."""
+    """Prints the end of what the recorder wrote, and at last why it could not start: its log may be
+    of an earlier attempt."""
     return f"""\
 {study(name)}
-for log in start recorder; do tail -c 4000 "$study/$log.log" 2>/dev/null || :; done"""
+for log in recorder start; do tail -c 4000 "$study/$log.log" 2>/dev/null || :; done"""
 
 
 def watch(choice: str | None, digest: str, arguments: Sequence[str]) -> str:
