@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from gpuwatch.analysis.summary.finding import no_field
 from gpuwatch.analysis.summary.listed_item import Item
-from gpuwatch.analysis.summary.listing import ListedSession, at_place
+from gpuwatch.analysis.summary.listing import ListedSession
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import counted
@@ -121,7 +121,7 @@ def details(item: Item, width: int, lines: int) -> list[Line]:
         if item.study.question:
             told.insert(min(1, len(told)), ("asks", item.study.question))
     elif item.entry is not None and (item.entry.name or cell_len(item.ran) >= COMMAND_WIDTH):
-        told.append(("", f"{item.ran} in {at_place(item.of.place, item.entry.environment)}"))
+        told.append(("", f"{item.ran} in {item.environment}"))
     if failed is not None:
         signal = failed.status_text.removeprefix("ended by ")
         in_list = failed.failure.endswith(f"({signal})")  # in its words, then

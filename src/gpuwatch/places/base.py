@@ -51,8 +51,8 @@ class Job:
     """One attempt to run a study at a place, or what is left of it."""
 
     attempt: str
-    """16 random hexadecimal digits, stored here before the submission. The job is named so, and a
-    job of that name is taken up, not submitted again."""
+    """16 random hexadecimal digits, stored here before the submission: a job that has it is
+    taken up, not submitted again."""
     study: str
     """The name of the study's folder there, where that is another than here."""
     folder: Path

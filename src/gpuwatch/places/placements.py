@@ -45,7 +45,7 @@ class Placed:
     study: str
     """The study's folder here: an absolute path without links."""
     attempt: str
-    """The attempt that runs, or ran last: the name of its job."""
+    """The attempt that runs, or ran last."""
     sent: float
     """When it was sent first, in Unix seconds."""
     missing: int

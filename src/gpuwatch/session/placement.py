@@ -86,7 +86,6 @@ class Placement:
     place: str
     """As on the command line: ``ssh=gpu1``."""
     attempt: str
-    """The name of its job."""
     state: JobState
     reason: str | None = None
     """The scheduler's own word, or what went wrong."""
@@ -131,16 +130,17 @@ class Placement:
 
     @property
     def job(self) -> str:
-        """`` (job 11)`` of one of Slurm's that is not over; else empty."""
+        """Slurm's number of one that is not over; else empty."""
         known = self.place.startswith("slurm") and (self.native or "").isdecimal()
-        return f" (job {self.native})" if known and not self.state.over else ""
+        return self.native or "" if known and not self.state.over else ""
 
     @property
     def text(self) -> str:
         """Its state in a few words: ``queued in slurm (Resources)``."""
-        words = f"{self.state.value} on {self.where or self.place}{self.job}"
+        job = f" (job {self.job})" if self.job else ""
+        words = f"{self.state.value} on {self.where or self.place}{job}"
         if self.state is JobState.QUEUED:
-            words = f"queued on {self.place}{self.job}"
+            words = f"queued on {self.place}{job}"
             if self.starts is not None:
                 starts = time.localtime(min(max(self.starts, 0.0), 1e11))
                 words += f", expected to start at {time.strftime('%H:%M', starts)}"

@@ -458,7 +458,10 @@ def test_where_a_run_was_is_told_also_after_its_end(said, recorded: Path) -> Non
     assert {each["place"] for each in found["sessions"]} == {"slurm n1"}
     now = Placement("slurm", "0" * 16, JobState.RUNNING, native="11", where="n1")
     write(recorded, now)
-    assert all("  slurm n1 (job 11)  " in line for line in said(recorded, "--runs")[1:])
+    assert all(" (job 11)  " in line for line in said(recorded, "--runs")[1:])
+    found = json.loads("\n".join(said(recorded, "--format", "json")))
+    assert {(each["place"], each["job"]) for each in found["sessions"]} == {("slurm n1", "11")}
+    assert {each["place"] for each in found["studies"]} == {"slurm n1"}
 
 
 def test_a_study_that_goes_on_has_no_verdict_yet(said, tmp_path: Path) -> None:

@@ -343,7 +343,7 @@ def test_a_run_that_lost_its_recorder_there_is_taken_over_there(here: Cli, gpu1:
     assert Path(f"/proc/{program}").exists()
     go.touch()
     _, errors = taking.communicate(timeout=120)
-    assert taking.returncode == 0, errors
+    assert taking.returncode == 0 and "died" not in errors, errors
     (listed,) = json.loads(here.read("sessions", "--format", "json").stdout)["sessions"]
     assert (listed["status"], placement(folder)["state"]) == ("finished", "ended")
     same(folder, gpu1)

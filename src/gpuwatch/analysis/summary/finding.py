@@ -14,7 +14,7 @@ _FIELDS = {
     "status": ("status",),
     "name": ("name",),
     "workload": ("workload", "command", "command_label"),
-    "env": ("environment", "place", "device"),
+    "env": ("environment", "place", "job", "device"),
     "study": ("study", "title", "question"),
     "result": ("failure", "status_text", "said"),
     "tag": ("tags",),

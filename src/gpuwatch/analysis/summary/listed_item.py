@@ -74,9 +74,10 @@ class Item:
 
     @property
     def environment(self) -> str:
-        """With the place; of a study its baseline, and how many others there are."""
+        """With the place and the job; of a study its baseline, and how many others there are."""
         if self.entry is not None:
-            return at_place(self.of.place, self.entry.environment)
+            job = f" (job {self.entry.job})" if self.entry.job else ""
+            return at_place(self.of.place, self.entry.environment) + job
         first, *others = (self.study and self.study.environments) or ("",)
         return at_place(self.of.place, f"{first} +{len(others)}" if others else first)
 

@@ -65,6 +65,7 @@ class ListedSession(Labelled):
     command: str = ""
     command_label: str = ""
     environment: str = ""
+    job: str = ""
     device: str = ""
     started: str = ""
     seconds: float | None = None

@@ -56,14 +56,15 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return _watch(arguments, terminal.refresh(arguments))
     from gpuwatch.cli.commands import record
 
-    if (placed := _orphaned(arguments.session)) is not None:
+    if (orphaned := _orphaned(arguments.session)) is not None:
         from gpuwatch.cli.place import watching
 
+        placed, told = orphaned
         watching.take_over(placed)
         if arguments.detach:
             put(placed.study)
             return ExitCode.DONE
-        code = watching.until_over([placed])
+        code = watching.until_over([placed], told)
         record.print_summary(Path(placed.study))
         return code
     path = _to_take_over(arguments.session) if arguments.session else _running()
@@ -79,13 +80,16 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     return code
 
 
-def _orphaned(session: str | None) -> Placed | None:
-    """The study at a place that lost its recorder there; ``None``: no such study is named."""
+def _orphaned(session: str | None) -> tuple[Placed, str] | None:
+    """The study at a place that lost its recorder there, and what is told of that; ``None``: no
+    such study is named."""
     if session is None:
         return None
     placed = placements.named(session) or placements.of_study(_to_take_over(session).parent)
     known = None if placed is None else placement.read(Path(placed.study))
-    return placed if known is not None and known.state is JobState.ORPHANED else None
+    if placed is None or known is None or known.state is not JobState.ORPHANED:
+        return None
+    return placed, known.text
 
 
 def _to_take_over(session: str) -> Path:

@@ -146,7 +146,7 @@ def _json(listing: Listed) -> str:
 
 def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
     """A line for each study and for each session of none; lines are cut to ``columns``. ``runs``:
-    a line for each session; ``paths``: with its file, and nothing is cut."""
+    a line for each session; ``paths``: with its file, as wide as they come."""
     from gpuwatch.report.tables import table
 
     columns = _UNBOUNDED if paths else columns

@@ -158,15 +158,15 @@ def _is_anew(placed: Placed) -> bool:
     return known is not None and known.attempt == placed.attempt and known.state in waiting
 
 
-def until_over(sent: Sequence[Placed]) -> int:
+def until_over(sent: Sequence[Placed], told: str = "") -> int:
     """Wait until all of these studies is here; returns the highest exit code. Ctrl-C or SIGTERM end
-    them there; when the terminal is lost, they go on.
+    them there; when the terminal is lost, they go on. ``told``: what is known of them already.
 
     Raises:
         GpuwatchError: the job of the only one was cut off or could not start, or one cannot be
             ended.
     """
-    watched, stopped = [Watched(placed) for placed in sent], False
+    watched, stopped = [Watched(placed, told) for placed in sent], False
     with _asked_to_stop() as asked:
         while going_on := [each for each in watched if each.look()]:
             if asked and not stopped:
@@ -258,11 +258,11 @@ def _tell_end(folder: Path, known: Placement | None, told: str = "") -> None:
 class Watched:
     """A study at a place, whose changes are told and which somebody follows all the while."""
 
-    def __init__(self, placed: Placed) -> None:
+    def __init__(self, placed: Placed, told: str = "") -> None:
         self.placed, self.folder = placed, Path(placed.study)
         self.known: Placement | None = None
         """Its placement, once it is of this attempt."""
-        self.told = ""
+        self.told = told
         self._alone = time.monotonic()
 
     def look(self) -> bool:

@@ -51,13 +51,13 @@ def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:
     for folder, rows in folders.items():
         facts = cache.of_file(folder / PLAN, partial(planned, folder))
         placement = read_placement(folder)
-        place = "" if placement is None else placement.short + (placement.job if rows else "")
+        place, job = ("", "") if placement is None else (placement.short, placement.job)
         labels, problem = read_with_problem(folder)
         told: dict[str, JSON] = {"labels_problem": problem, "place": place}
         for row in rows:
             run, block = facts["places"].get(row.path.name, (None, None))
             label = vars(labels.get(row.path.name, NONE))
-            sessions.append(replace(row, **label, **told, run=run, block=block))
+            sessions.append(replace(row, **label, **told, job=job, run=run, block=block))
         if len(rows) != 1 or (facts["runs"] or 0) > 1:
             # While it waits, a study of one run has the label of that.
             own = labels.get("", NONE) if rows else next(iter(labels.values()), NONE)

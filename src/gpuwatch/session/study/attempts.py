@@ -9,7 +9,7 @@ from gpuwatch.core.paths import read_regular
 
 ATTEMPTS = "attempts"
 ATTEMPT = re.compile(r"[0-9a-f]{16}")
-"""The id of an attempt, and the name of its job."""
+"""The id of an attempt."""
 _LARGEST = 64 << 10
 
 
