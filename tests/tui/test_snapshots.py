@@ -84,7 +84,12 @@ async def test_home(fake: Fake, size: tuple[int, int]) -> None:
 def _listed(number: int, state: str) -> dict[str, Any]:
     path = Path(f"/home/user/studies/{number:02d}.gpuwatch")
     if state == "unreadable":
-        nothing = {"seconds": None, "step_median_seconds": None, "samples_per_second": None}
+        nothing = {
+            "seconds": None,
+            "elapsed_seconds": None,
+            "step_median_seconds": None,
+            "samples_per_second": None,
+        }
         return entry(path, status=state, workload="", started="", **nothing)
     return entry(path, status=state, environment=["bare", "docker=pytorch"][number % 2])
 

@@ -126,12 +126,14 @@ class Follower:
         """The state of the job once it is over; ``None``: somebody else has the lease."""
         with contextlib.ExitStack() as stack:
             fetching, fetches, due = None, not self._place.shares_files, 0.0
+            orphaned = False  # its relay has told all, and it may go on for long
             while self._lease.renew():
                 if fetching is not None:
                     fetching.take(1.0)
                 elif due:
                     time.sleep(1.0)
-                if time.monotonic() >= due or (fetching is not None and fetching.asks):
+                asks = fetching is not None and fetching.asks and not orphaned
+                if time.monotonic() >= due or asks:
                     status = self._place.state(self._placed.job, native)
                     if status.state is JobState.UNKNOWN:
                         if fetches:
@@ -145,8 +147,9 @@ class Follower:
                         with contextlib.suppress(Gone):  # not there yet
                             fetching = Fetching(self._place, self._placed.job)
                             stack.enter_context(fetching)
-                    recorded = any(map(_open, sessions_in(self._folder)))
-                    due = time.monotonic() + (_LATER if recorded else _SOON)
+                    orphaned = status.state is JobState.ORPHANED
+                    later = orphaned or any(map(_open, sessions_in(self._folder)))
+                    due = time.monotonic() + (_LATER if later else _SOON)
                 self._summarise()
         return None
 

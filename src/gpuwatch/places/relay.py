@@ -33,7 +33,7 @@ from gpuwatch.session.mirror.cursor import parse as parse_cursor
 from gpuwatch.session.study.attempts import ATTEMPTS, attempts
 from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.plan import read as read_plan
-from gpuwatch.session.study.progress import recorder_of, without_recorder
+from gpuwatch.session.study.progress import recorder_of
 from gpuwatch.session.study.study_folder import is_held
 
 EVERY_SECONDS = 0.5
@@ -143,8 +143,7 @@ class Relay:
     def _round(self) -> bool:
         """Tell what is new; returns whether that was all."""
         # First: what a recorder commits before it ends is there when it has ended.
-        folder = self._folder
-        held = is_held(folder) or bool(recorder_of(folder) or without_recorder(folder))
+        held = is_held(self._folder) or recorder_of(self._folder) is not None
         self._tell_study(held)
         while self._tell_sessions(last=not held):
             pass

@@ -248,7 +248,7 @@ def test_a_time_limit_lets_the_workload_save(here: Cli) -> None:
     (session,) = json.loads(here.read("sessions", "--format", "json").stdout)["sessions"]
     assert session["failure"] == f"timed out on {known['where']}: {reason}"
     said = folder / "summary.csv"
-    until(lambda: ",killed," in said.read_text(), "the summary tells it, too")
+    until(lambda: ",timed out," in said.read_text(), "the summary tells it, too")
     here("attach", "--plain", folder.name, code=1)
 
 

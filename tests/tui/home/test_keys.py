@@ -96,10 +96,11 @@ async def test_the_cursor_stays_in_sight_where_the_list_gets_lower(studies: Path
         session(studies / f"newer{n}" / "01-bare", start=1000 + n)
     async with home() as (screen, pilot):
         await until(pilot, lambda: len(titles(screen)) == 15)
-        await pilot.press(*["down"] * 12)
+        await pilot.press(*["down"] * 13)
+        await until(pilot, lambda: screen.state.cursor == 13)
         for rows in (24, 16):
             await pilot.resize_terminal(80, rows)
-            await until(pilot, lambda: str(screen_text(screen.gpuwatch)).count(" gcn ") == 1)
+            await until(pilot, lambda: " gcn " in screen_text(screen.gpuwatch))
 
 
 async def test_runs_of_a_study_on_the_last_row_come_into_sight(studies: Path) -> None:
@@ -109,7 +110,8 @@ async def test_runs_of_a_study_on_the_last_row_come_into_sight(studies: Path) ->
     async with home() as (screen, pilot):
         await until(pilot, lambda: len(titles(screen)) == 15)
         await pilot.press(*["down"] * 13)
-        await until(pilot, lambda: str(screen_text(screen.gpuwatch)).count(" gcn ") == 1)
+        await until(pilot, lambda: screen.state.cursor == 13)
+        await until(pilot, lambda: " gcn " in screen_text(screen.gpuwatch))
         await pilot.press("right", shows="╰ r2 ")
 
 
