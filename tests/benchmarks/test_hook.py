@@ -61,10 +61,7 @@ def test_a_compiled_program_is_compiled_as_often_with_the_hook(archive: Path) ->
     folder = archive.parent / "hook"
     plain, hooked = (
         hook.inside("hook.compilations()", environment)
-        for environment in (
-            hook.variables(None, folder),
-            hook.variables(archive, folder),
-        )
+        for environment in (hook.variables(None, folder), hook.variables(archive, folder))
     )
     assert hooked == plain and plain["optimizer.step, first"] > 0
 

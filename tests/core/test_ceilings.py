@@ -111,12 +111,7 @@ def test_warnings_of_a_whole_document_are_those_of_its_ceilings() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [
-        replace(GPU, uuid="GPU-2"),
-        replace(GPU, driver="580.10"),
-        replace(GPU, torch="2.14.0"),
-        CPU,
-    ],
+    [replace(GPU, uuid="GPU-2"), replace(GPU, driver="580.10"), replace(GPU, torch="2.14.0"), CPU],
 )
 def test_another_device_driver_or_torch_has_a_document_of_its_own(other: CeilingQuery) -> None:
     ceilings.store(document(GPU, 3e12))

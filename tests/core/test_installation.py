@@ -51,10 +51,7 @@ def test_a_package_is_installed_for_the_interpreter_that_asks_for_it() -> None:
     ("origin", "command"),
     [
         (None, f"{PIP} --upgrade {DISTRIBUTION}"),
-        (
-            {"url": "file:///a%20b", "dir_info": {"editable": True}},
-            "git -C '/a b' pull",
-        ),
+        ({"url": "file:///a%20b", "dir_info": {"editable": True}}, "git -C '/a b' pull"),
         ({"url": "file:///src", "dir_info": {}}, f"git -C /src pull && {PIP} /src"),
         (
             {"url": "file:///tmp/g.whl", "archive_info": {}},

@@ -11,12 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpuwatch.core import live_process
-from gpuwatch.core.live_process import (
-    command_line,
-    command_text,
-    environment,
-    facts,
-)
+from gpuwatch.core.live_process import command_line, command_text, environment, facts
 from gpuwatch.core.processes import start_time
 from tests.waiting import until
 

@@ -153,8 +153,7 @@ class FakeDriver:
         self._machine["gpus"] = gpus
         for gpu in range(gpus):
             self._gpus.setdefault(
-                gpu,
-                _GPU | {"uuid": uuid(gpu), "pci_bus_id": f"00000000:{0x18 + gpu:02X}:00.0"},
+                gpu, _GPU | {"uuid": uuid(gpu), "pci_bus_id": f"00000000:{0x18 + gpu:02X}:00.0"}
             )
         self._write()
 

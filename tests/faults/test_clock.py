@@ -20,16 +20,7 @@ from tests.conftest import Cli
 from tests.session.samples import rows_of
 from tests.waiting import until
 
-from .aftermath import (
-    Kept,
-    events,
-    in_order,
-    kept,
-    nothing_left,
-    running,
-    stepping,
-    workload,
-)
+from .aftermath import Kept, events, in_order, kept, nothing_left, running, stepping, workload
 from .preload import Preload
 from .table import Row
 

@@ -22,15 +22,7 @@ from tests.disks import mounted
 from tests.session.samples import step_numbers
 from tests.waiting import until
 
-from .aftermath import (
-    complete,
-    kept,
-    left_behind,
-    nothing_left,
-    sessions,
-    stepping,
-    workload,
-)
+from .aftermath import complete, kept, left_behind, nothing_left, sessions, stepping, workload
 from .environments import goes_on, whole
 from .preload import Preload
 from .table import Row

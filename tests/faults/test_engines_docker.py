@@ -216,11 +216,7 @@ def test_a_paused_container_is_stopped(
 
 @pytest.mark.parametrize(
     ("fault", "state"),
-    [
-        ("docker stop", State.KILLED),
-        ("docker kill", State.KILLED),
-        ("docker rm -f", State.LOST),
-    ],
+    [("docker stop", State.KILLED), ("docker kill", State.KILLED), ("docker rm -f", State.LOST)],
 )
 def test_a_container_that_somebody_ends_is_told_with_what_is_known(
     public: Place, api: docker.APIClient, mark: str, note_fault: NoteFault, fault: str, state: State

@@ -210,10 +210,7 @@ def test_a_second_request_later_than_a_second_kills_at_once(
         started.recorder.communicate(timeout=PATIENCE)
         found = started.place.kept()
         assert "saving" in found.log and "saved" not in found.log
-        assert (found.status.state, found.status.exit_code) == (
-            State.STOPPED,
-            128 + signal.SIGKILL,
-        )
+        assert (found.status.state, found.status.exit_code) == (State.STOPPED, 128 + signal.SIGKILL)
         left = started.place.nothing_left(mark)
     fault = f"SIGTERM again after {ONE_REQUEST_SECONDS:g} s; the workload saves ({kind[0]})"
     note_fault(Row("recorder", fault, tried, "the save, as asked", left, found.status.text))

@@ -12,16 +12,7 @@ from gpuwatch.session.reading.status import State
 from tests.conftest import Cli
 from tests.waiting import until
 
-from .aftermath import (
-    PATIENCE,
-    complete,
-    kept,
-    nothing_left,
-    running,
-    sessions,
-    stepping,
-    workload,
-)
+from .aftermath import PATIENCE, complete, kept, nothing_left, running, sessions, stepping, workload
 from .environments import python, words
 from .table import Row
 from .test_taken_up import until_told

@@ -129,19 +129,7 @@ def profile(rng: random.Random, folder: Path) -> Path:
         path.write_bytes(scrambled(rng, path.read_bytes()))
         return path
     rows = [line.split(",") for line in path.read_text().splitlines()]
-    cells = (
-        "",
-        "nan",
-        "inf",
-        "-1",
-        "1e999",
-        "9" * 400,
-        '"',
-        "0x10",
-        "1,000",
-        "%",
-        "ns",
-    )
+    cells = ("", "nan", "inf", "-1", "1e999", "9" * 400, '"', "0x10", "1,000", "%", "ns")
     for _ in range(rng.choice((1, 2, 10))):
         row = rng.choice(rows)
         kind = rng.randrange(5)

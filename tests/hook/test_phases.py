@@ -114,8 +114,7 @@ def test_an_evaluation_between_steps_that_are_passed_over_is_seen(
 
 
 @pytest.mark.parametrize(
-    ("loop", "samples"),
-    [("last_is_smaller", 20 * 45), ("last_is_smaller_and_evaluated", 20 * 95)],
+    ("loop", "samples"), [("last_is_smaller", 20 * 45), ("last_is_smaller_and_evaluated", 20 * 95)]
 )
 def test_samples_of_steps_that_are_passed_over_are_those_of_the_others(
     start: Start,  # noqa: F811

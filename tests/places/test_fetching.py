@@ -145,10 +145,7 @@ def test_what_is_no_relay_is_one_error(
     prepare(study.folder, here)
     greeting = "import sys\nm = lambda: print('gpuwatch-relay', sys.argv[4], flush=True)\n"
     place = Nearby(study.folder, (sys.executable, "-c", greeting + program))
-    with (
-        pytest.raises(NotAvailable, match=message),
-        Fetching(place, job(here)) as fetching,
-    ):
+    with pytest.raises(NotAvailable, match=message), Fetching(place, job(here)) as fetching:
         take_until(fetching, lambda: False)
     assert place.opened[-1].poll() is not None
     assert [path.name for path in here.iterdir()] == ["plan.json"]

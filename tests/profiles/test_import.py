@@ -203,11 +203,7 @@ def test_a_last_line_without_its_end_is_told(samples: Path, tmp_path: Path) -> N
     ],
 )
 def test_a_file_of_another_kind_is_one_line_with_the_command_that_mends(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    content: bytes,
-    why: str,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes, why: str
 ) -> None:
     path = tmp_path / name
     path.write_bytes(content)

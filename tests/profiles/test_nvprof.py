@@ -74,9 +74,7 @@ def test_totals_are_invocations_times_average(kernels: list[Counted]) -> None:
             assert parts["read"] == kernel.launches * 32 * average["dram_read_transactions"]
 
 
-def test_winograd_does_fewer_operations_for_more_traffic_than_implicit_gemm(
-    samples: Path,
-) -> None:
+def test_winograd_does_fewer_operations_for_more_traffic_than_implicit_gemm(samples: Path) -> None:
     """Not the sums of averages (0.475 and 1.404 GFLOP) that such logs invite to."""
     winograd, implicit = (
         merge([load(samples / f"nvprof-{name}") for name in pair]).counters

@@ -54,11 +54,7 @@ WITHOUT_VALUE = {"--quiet", "--enable-autoscaling", "--spot"}
 
 def quota(**of: tuple[float, float]) -> dict[str, tuple[float, float]]:
     """Limit and usage of each metric of a region."""
-    names = {
-        "t4": "NVIDIA_T4_GPUS",
-        "l4": "NVIDIA_L4_GPUS",
-        "spot": "PREEMPTIBLE_NVIDIA_T4_GPUS",
-    }
+    names = {"t4": "NVIDIA_T4_GPUS", "l4": "NVIDIA_L4_GPUS", "spot": "PREEMPTIBLE_NVIDIA_T4_GPUS"}
     return {names[key]: value for key, value in of.items()}
 
 

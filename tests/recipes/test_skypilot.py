@@ -197,11 +197,7 @@ def guard(task: dict[str, Any], cli: Cli, tmp_path: Path) -> Iterator[Guard]:
     one = f'for minute in "{minutes}"/*; do rm "$minute" 2>/dev/null && exit; done'
     (programs / "sleep").write_text(f"#!/bin/sh\nwhile :; do {one}; /bin/sleep 0.05; done\n")
     (programs / "sleep").chmod(0o755)
-    env = {
-        "HOME": str(cli.home),
-        "PATH": f"{programs}:{os.environ['PATH']}",
-        "IDLE_MINUTES": "5",
-    }
+    env = {"HOME": str(cli.home), "PATH": f"{programs}:{os.environ['PATH']}", "IDLE_MINUTES": "5"}
     started = subprocess.Popen(["/bin/bash", "-c", task["run"]], env=env, start_new_session=True)
     yield Guard(started, minutes)
     with suppress(ProcessLookupError):

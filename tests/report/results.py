@@ -307,10 +307,7 @@ def _contrast(cells: Sequence[Cell], other: int, hostile: str) -> Contrast:
                 _kernels(IMPLICIT, f"implicit_convolve_sgemm{hostile}", (0, 1)),
             ),
             start_up=StartUp(6.1, 1.4, 281),
-            families=(
-                _kernels(WINOGRAD, None, (1, 0)),
-                _kernels(IMPLICIT, None, (0, 1)),
-            ),
+            families=(_kernels(WINOGRAD, None, (1, 0)), _kernels(IMPLICIT, None, (0, 1))),
         ),
         sentence=sentence,
     )

@@ -170,8 +170,7 @@ def test_an_outlier_is_told_before_the_result_is_believed(result: StudyResult) -
 
 
 @pytest.mark.parametrize(
-    ("metric", "its"),
-    [(STEP_TIME, "the step time of its runs is"), (WHOLE_RUN, "its runs take")],
+    ("metric", "its"), [(STEP_TIME, "the step time of its runs is"), (WHOLE_RUN, "its runs take")]
 )
 def test_runs_of_which_none_stands_out_but_that_lie_far_apart_are_told(
     result: StudyResult, metric: str, its: str
@@ -305,9 +304,7 @@ def test_every_format_says_better_and_worse_in_words_and_colours_them(tmp_path: 
     assert re.search(r"tests \(Holm\) +2\n", as_text(document(result), 80))
 
 
-def test_the_verdict_is_followed_by_what_differs_and_where_the_rest_is(
-    tmp_path: Path,
-) -> None:
+def test_the_verdict_is_followed_by_what_differs_and_where_the_rest_is(tmp_path: Path) -> None:
     recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], {BARE.label: 1.0, DOCKER.label: 1.1})
     text = as_text(verdict_first(read_study(tmp_path), "all figures: there"), 100)
     order = ("SLOWER", "what differs", "step time, typical", "all figures: there")

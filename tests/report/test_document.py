@@ -161,10 +161,7 @@ def test_what_is_unknown_of_a_run_is_unavailable_with_its_reason(tmp_path: Path)
 
 def test_bars_of_text_are_as_long_as_their_values() -> None:
     drawn = bars(Bars("step time", (Bar("A", 1.0, "1.00 s"), Bar("B", 2.0, "2.00 s"))), 31)
-    assert drawn == [
-        "A  ##########            1.00 s",
-        "B  ####################  2.00 s",
-    ]
+    assert drawn == ["A  ##########            1.00 s", "B  ####################  2.00 s"]
 
 
 def test_how_a_study_was_made_and_how_far_it_has_come_is_known(result: StudyResult) -> None:

@@ -130,11 +130,7 @@ def test_nobody_follows_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "state", "text"),
     [
-        (
-            (("timed out", 20.0),),
-            State.TIMED_OUT,
-            "timed out on n1: job 7 closed 9 s before 1:00",
-        ),
+        ((("timed out", 20.0),), State.TIMED_OUT, "timed out on n1: job 7 closed 9 s before 1:00"),
         ((("timed out", 20.0), ("starting", 30.0)), State.TIMED_OUT, "timed out"),
         ((("running", 5.0), ("cancelled", 20.0)), State.STOPPED, "stopped on request"),
         ((("running", 5.0), ("ended by others", 20.0)), State.KILLED, "ended by others"),

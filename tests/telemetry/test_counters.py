@@ -4,12 +4,7 @@ import pytest
 
 from gpuwatch.core.peaks import dram_peak
 from gpuwatch.telemetry.base import Device
-from gpuwatch.telemetry.counters import (
-    driver_is_old,
-    no_bandwidth,
-    not_offered,
-    read_by_dcgm,
-)
+from gpuwatch.telemetry.counters import driver_is_old, no_bandwidth, not_offered, read_by_dcgm
 
 
 def gpu(name: str, capability: str | None, **attributes: str) -> Device:

@@ -102,9 +102,7 @@ async def piloted(
 
 @asynccontextmanager
 async def running(
-    make: Callable[[], Screen[Any]],
-    size: tuple[int, int] = (80, 24),
-    look: DisplayOptions = USUAL,
+    make: Callable[[], Screen[Any]], size: tuple[int, int] = (80, 24), look: DisplayOptions = USUAL
 ) -> AsyncIterator[tuple[GpuwatchApp, Keys]]:
     app = GpuwatchApp(make, look)
     async with piloted(app, size, notifications=True, tooltips=True) as pilot:

@@ -28,10 +28,7 @@ FILES = sorted(
     for folder in package.__path__
     for file in Path(folder).rglob("*.py")
 )
-ALLOWED = {
-    "_exit": "of os",
-    "_replace": "of named tuples",
-}
+ALLOWED = {"_exit": "of os", "_replace": "of named tuples"}
 """Private attributes that are read on another object than ``self``, and why."""
 
 

@@ -30,10 +30,7 @@ SIZES = [
 ]
 LOG = [("stdout", f"epoch {n} loss {1 / (n + 1):.3f}") for n in range(20)]
 LOG.append(("stderr", "UserWarning: the loader has fewer workers than cores"))
-FAILED = {
-    **finished(1),
-    "error": {"message": "CUDA out of memory", "hint": "use --batch-size 32"},
-}
+FAILED = {**finished(1), "error": {"message": "CUDA out of memory", "hint": "use --batch-size 32"}}
 
 MEASURED: dict[str, Any] = {
     "bandwidth_measured": True,

@@ -52,9 +52,7 @@ class Shown:
 
 
 def test_the_home_screen_is_drawn_answers_keys_and_acts_on_nothing(
-    serve: Serve,
-    browser: Any,
-    cli: Cli,
+    serve: Serve, browser: Any, cli: Cli
 ) -> None:
     served = serve()
     shown = Shown(browser, served.address)
@@ -74,9 +72,7 @@ def test_the_home_screen_is_drawn_answers_keys_and_acts_on_nothing(
 
 
 def test_a_run_is_watched_in_a_browser_and_goes_on_when_its_page_is_closed(
-    serve: Serve,
-    browser: Any,
-    cli: Cli,
+    serve: Serve, browser: Any, cli: Cli
 ) -> None:
     started = cli("--record", "--detach", "--", "python3", STEPS, "100000", "0.05")
     session = Path(started.stdout.strip())
@@ -92,10 +88,7 @@ def test_a_run_is_watched_in_a_browser_and_goes_on_when_its_page_is_closed(
         cli("stop", session)
 
 
-def test_two_pages_are_two_screens_and_both_end_with_the_server(
-    serve: Serve,
-    browser: Any,
-) -> None:
+def test_two_pages_are_two_screens_and_both_end_with_the_server(serve: Serve, browser: Any) -> None:
     served = serve()
     for _ in range(2):
         Shown(browser, served.address).wait("gpuwatch")
@@ -138,10 +131,7 @@ def another_site(html: str) -> Iterator[str]:
         server.server_close()
 
 
-def test_a_page_of_another_origin_gets_nothing(
-    serve: Serve,
-    browser: Any,
-) -> None:
+def test_a_page_of_another_origin_gets_nothing(serve: Serve, browser: Any) -> None:
     served = serve()
     good = browser.new_page()
     good.goto(served.address)

@@ -32,10 +32,7 @@ ALL = {
 TEN = {r"^blocks = \d+\n": "", r"steps = \d+": "steps = 10\nwarmup = 1\nprofile = 0"}
 SMALLER = {
     "accelerator": ALL
-    | {
-        r"steps = \d+": "steps = 10, warmup = 1, profile = 0",
-        r'size = "110m"': 'size = "260k"',
-    },
+    | {r"steps = \d+": "steps = 10, warmup = 1, profile = 0", r'size = "110m"': 'size = "260k"'},
     "precision": ALL | TEN,
     "attention": TEN
     | {r"batch_size = 4": "batch_size = 1", r'\[\[part\]\]\nname = "2,(.|\n)*': ""},

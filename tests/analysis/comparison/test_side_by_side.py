@@ -116,9 +116,7 @@ def test_counters_count_from_the_start_of_the_window(pair: tuple[Summary, Summar
     assert energy.max == pytest.approx(100 * 10, rel=0.06)
 
 
-def test_what_a_counter_added_is_of_the_window_and_not_of_the_samples_in_it(
-    tmp_path: Path,
-) -> None:
+def test_what_a_counter_added_is_of_the_window_and_not_of_the_samples_in_it(tmp_path: Path) -> None:
     # 7.7 s of steps: the samples inside them cover 7.5 s or less.
     found = session(tmp_path / "a.gpuwatch", step_seconds=0.77)
     assert found.window.seconds == pytest.approx(7.7)

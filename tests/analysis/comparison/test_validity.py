@@ -106,11 +106,7 @@ def test_the_same_on_the_same_is_comparable(tmp_path: Path) -> None:
             {"run": {"model": "resnet50"}},
             "different model: resnet18 against resnet50",
         ),
-        (
-            {},
-            {"steps": step_lines(samples=128)},
-            "different samples per step: 64 against 128",
-        ),
+        ({}, {"steps": step_lines(samples=128)}, "different samples per step: 64 against 128"),
         (
             {"parameters": {}},
             {"parameters": {"batch_size": 32}, "run": {"parameters": {}}},

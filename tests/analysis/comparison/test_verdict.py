@@ -433,20 +433,14 @@ def test_swapping_the_baseline_inverts_the_ratio(log_ratios: list[list[float]]) 
 def test_swapping_two_unpaired_sides_inverts_the_ratio(
     baseline: list[float], other: list[float]
 ) -> None:
-    (there,), (back,) = (
-        unpaired(baseline, [other], MARGIN),
-        unpaired(other, [baseline], MARGIN),
-    )
+    (there,), (back,) = (unpaired(baseline, [other], MARGIN), unpaired(other, [baseline], MARGIN))
     assert back.kind is MIRRORED.get(there.kind, there.kind)
     assert figures(there) == pytest.approx(figures(back))
     assert sorted(ends(there)) == pytest.approx(sorted(-end for end in ends(back)))
 
 
 @MANY
-@given(
-    st.lists(st.tuples(whole, whole), min_size=5, max_size=9),
-    st.floats(1e-3, 1e3),
-)
+@given(st.lists(st.tuples(whole, whole), min_size=5, max_size=9), st.floats(1e-3, 1e3))
 def test_scaling_both_sides_makes_no_difference(
     logs: list[tuple[float, float]], factor: float
 ) -> None:

@@ -267,11 +267,7 @@ def test_a_sample_that_the_window_cuts_is_told_by_the_one_beside_it(make: Make) 
     assert statistic.coverage == pytest.approx(1)
 
 
-@given(
-    st.lists(st.floats(0, 1e13), min_size=3, max_size=40),
-    st.floats(0, 1),
-    st.floats(0, 1),
-)
+@given(st.lists(st.floats(0, 1e13), min_size=3, max_size=40), st.floats(0, 1), st.floats(0, 1))
 def test_an_integral_is_of_the_samples_of_its_window(
     rates: list[float], one: float, other: float
 ) -> None:
@@ -381,9 +377,7 @@ def test_intensities_of_different_bytes_are_never_compared(make: Make) -> None:
     assert row.name == "FLOP per algorithmic byte" and row.ratios == (1, 1)
 
 
-def test_kernels_that_ran_in_one_and_not_in_the_other_are_told_with_their_share(
-    make: Make,
-) -> None:
+def test_kernels_that_ran_in_one_and_not_in_the_other_are_told_with_their_share(make: Make) -> None:
     ampere, winograd = "void cutlass::Kernel2<cutlass_80<a<b>>>(Params)", "winograd_fwd"
     compared = compare(
         [

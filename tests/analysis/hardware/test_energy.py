@@ -173,9 +173,7 @@ def test_several_gpus_are_taken_in_one_way(make: Make) -> None:
     assert gpu.source.endswith("energy counter: gpu1 not sampled")
 
 
-def test_windows_of_few_readings_take_the_integral_of_power_with_its_scatter(
-    make: Make,
-) -> None:
+def test_windows_of_few_readings_take_the_integral_of_power_with_its_scatter(make: Make) -> None:
     found = make(step_seconds=0.09, gauges={ENERGY: stair(600, held=False), POWER: [500.0, 700.0]})
     total = found.efficiency.energy.gpu
     assert "integral of power" in total.source and "by the scatter of 3 samples" in total.source

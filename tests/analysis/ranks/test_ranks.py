@@ -215,11 +215,7 @@ def test_data_wait_goes_with_a_rank_that_waits_for_data(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "name", "text"),
     [
-        (
-            {"hw.gpu.clock.sm": 1.2e9},
-            "SM clock",
-            "SM clock 1.20 GHz, others 1.98 GHz",
-        ),
+        ({"hw.gpu.clock.sm": 1.2e9}, "SM clock", "SM clock 1.20 GHz, others 1.98 GHz"),
         (
             {"hw.gpu.throttle.thermal": 1.0},
             "clocks held down by temperature",

@@ -243,10 +243,7 @@ def test_a_hundred_thousand_even_steps_are_all_steady() -> None:
 
 
 @settings(derandomize=True)
-@given(
-    st.lists(st.floats(1e-6, 1e3), max_size=80),
-    st.floats(1e-3, 1e3),
-)
+@given(st.lists(st.floats(1e-6, 1e3), max_size=80), st.floats(1e-3, 1e3))
 def test_the_unit_of_time_makes_no_difference(times: list[float], factor: float) -> None:
     plain, scaled = steady_state(times), steady_state([factor * each for each in times])
     assert (plain.seconds is None) == (scaled.seconds is None)

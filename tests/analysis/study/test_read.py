@@ -88,15 +88,9 @@ def test_lines_that_tell_no_time_give_no_value_however_regularly_they_arrive(
     [
         ((), "no timed step was reported"),
         ([step_line(1, 0.5, warmup=True)], "no timed step was reported"),
-        (
-            [step_line(n, None, count=2) for n in range(2, 41, 2)],
-            TOGETHER,
-        ),
+        ([step_line(n, None, count=2) for n in range(2, 41, 2)], TOGETHER),
         *(
-            (
-                [step_line(n, seconds) for n in range(1, 21)],
-                "a reported step time is impossible",
-            )
+            ([step_line(n, seconds) for n in range(1, 21)], "a reported step time is impossible")
             for seconds in (0.0, 1e-13)
         ),
         (
@@ -436,9 +430,7 @@ def test_of_steps_that_do_not_all_tell_their_samples_there_is_no_throughput(tmp_
     assert "step time, steady mean" in names and not any("throughput" in name for name in names)
 
 
-def test_single_runs_stand_beside_each_other_with_what_their_verdict_judges(
-    tmp_path: Path,
-) -> None:
+def test_single_runs_stand_beside_each_other_with_what_their_verdict_judges(tmp_path: Path) -> None:
     """Half of one run's steps come before its steady state: its medians alone say other ratios."""
 
     def steps(*parts: tuple[int, float]) -> list[dict[str, object]]:

@@ -61,9 +61,7 @@ def test_a_side_whose_output_is_partly_missing_is_told_beside_its_verdict(tmp_pa
     assert note.startswith("1 of 7 runs of docker=image: ") and "output after 6.5 s" in note
 
 
-def test_the_change_is_the_geometric_mean_of_the_ratios_within_blocks(
-    tmp_path: Path,
-) -> None:
+def test_the_change_is_the_geometric_mean_of_the_ratios_within_blocks(tmp_path: Path) -> None:
     plan = recorded(tmp_path, [PAIR], EFFECTS)
     seconds = {
         (each.block, each.environment.label): step_seconds(each, EFFECTS) for each in plan.runs
@@ -281,9 +279,7 @@ def test_the_baseline_stays_while_its_runs_are_still_to_come(tmp_path: Path, war
     assert contrast(result).verdict.kind is Kind.DESCRIBED
 
 
-def test_an_environment_that_never_ran_is_told_and_the_next_is_the_baseline(
-    tmp_path: Path,
-) -> None:
+def test_an_environment_that_never_ran_is_told_and_the_next_is_the_baseline(tmp_path: Path) -> None:
     part = Part("", (RESNET,), (BARE, DOCKER, APPTAINER))
     gone = {1: Problem("no-python", "no interpreter has torch", "install torch")}
     result = result_of(tmp_path, [part], EFFECTS, left_out=(1,), problems=gone)
@@ -326,9 +322,7 @@ def test_swapping_the_baseline_inverts_the_ratio_and_the_verdict(tmp_path: Path)
     assert (there.verdict.kind, back.verdict.kind) == (Kind.SLOWER, Kind.FASTER)
 
 
-def test_the_table_has_means_their_ranges_and_the_change_that_is_judged(
-    tmp_path: Path,
-) -> None:
+def test_the_table_has_means_their_ranges_and_the_change_that_is_judged(tmp_path: Path) -> None:
     plan = recorded(tmp_path, [PAIR], EFFECTS)
     question = only(read_study(tmp_path))
     (row,) = [row for row in question.table if row.name == "step time, typical"]
@@ -391,10 +385,7 @@ def test_a_change_beyond_what_lower_clocks_explain_is_one(
     free, held = ((0.0, 1.98e9), (0.54, clock))
     options = {
         each.index: {
-            "gauges": {
-                ("gpu0", "hw.gpu.throttle.power"): share,
-                ("gpu0", "hw.gpu.clock.sm"): mean,
-            }
+            "gauges": {("gpu0", "hw.gpu.throttle.power"): share, ("gpu0", "hw.gpu.clock.sm"): mean}
         }
         for each in planned([PAIR]).runs
         for share, mean in (held if each.environment is DOCKER else free,)

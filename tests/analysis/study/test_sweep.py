@@ -239,11 +239,7 @@ def test_a_size_that_was_given_up_is_told_by_its_problem(make: Make) -> None:
 
 def test_a_middle_value_out_of_memory_is_named_alone(make: Make) -> None:
     found = sweep(
-        [
-            point(make, 64, 5000),
-            ended(make, 128, "out of memory"),
-            point(make, 256, 4000),
-        ]
+        [point(make, 64, 5000), ended(make, 128, "out of memory"), point(make, 256, 4000)]
     )
     assert "128 ran out of memory" in found.sentence
     assert "and more" not in found.sentence

@@ -66,9 +66,7 @@ def test_seconds_that_are_at_least_so_much_make_a_bound_without_a_ratio(tmp_path
     assert user.ratios == (1.0, None)
 
 
-def test_a_median_with_a_figure_that_is_at_most_so_much_is_at_most_so_much(
-    tmp_path: Path,
-) -> None:
+def test_a_median_with_a_figure_that_is_at_most_so_much_is_at_most_so_much(tmp_path: Path) -> None:
     grows = {("cpu", "process.cpu.time"): 0.5}
     still = {("cpu", "process.cpu.time"): 0.0}
     options = {at: {"counters": still if at == 3 else grows} for at in range(1, 13)}
@@ -97,9 +95,7 @@ def test_the_step_time_stands_there_once_as_the_verdicts_take_it(tmp_path: Path)
     ]
 
 
-def test_values_that_are_the_same_in_every_run_have_a_ratio_and_no_interval(
-    tmp_path: Path,
-) -> None:
+def test_values_that_are_the_same_in_every_run_have_a_ratio_and_no_interval(tmp_path: Path) -> None:
     rows = table(tmp_path, {at: {"real": 10.0} for at in range(1, 13)})
     real = rows["start-up and time: elapsed"]
     assert (real.ratios, real.changes) == ((1.0, 1.0), (None, None))

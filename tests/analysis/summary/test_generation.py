@@ -57,9 +57,7 @@ def test_decode_is_bound_by_bandwidth_where_prefill_is_by_arithmetic(tmp_path: P
 
 
 @pytest.mark.torch
-def test_decode_of_7b_is_bound_by_bandwidth_as_each_token_reads_all_weights(
-    tmp_path: Path,
-) -> None:
+def test_decode_of_7b_is_bound_by_bandwidth_as_each_token_reads_all_weights(tmp_path: Path) -> None:
     """Its work is counted, in bfloat16 and of one sequence; each phase is timed as a card would
     take that reaches 60 % of what binds it."""
     torch = pytest.importorskip("torch")

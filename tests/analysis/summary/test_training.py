@@ -70,9 +70,7 @@ def test_the_last_loss_and_accuracies_stand_in_a_sessions_figures(make: Make) ->
         ), table
 
 
-def test_what_a_workload_does_not_print_is_absent_with_its_reason_and_never_0(
-    make: Make,
-) -> None:
+def test_what_a_workload_does_not_print_is_absent_with_its_reason_and_never_0(make: Make) -> None:
     silent = make()
     told = as_json.summary(silent)["training"]["step"]["loss"]
     assert told["value"] is None and told["at"] is None and told["method"] == "unavailable"
@@ -158,9 +156,7 @@ def test_a_list_gives_its_last_value(make: Make) -> None:
     assert alone.acc5.figure.reason == "no step line has it"
 
 
-def test_of_a_figure_that_is_printed_seldom_the_last_one_is_told_with_its_step(
-    make: Make,
-) -> None:
+def test_of_a_figure_that_is_printed_seldom_the_last_one_is_told_with_its_step(make: Make) -> None:
     rare = lines()
     for line in rare[15:]:
         del line["acc1"]
@@ -194,9 +190,7 @@ def test_a_long_run_is_asked_for_its_last_lines_alone(make: Make) -> None:
     assert of.acc1.figure.reason == f"none of the last {CHUNK:,} step lines has it"
 
 
-def test_losses_have_a_ratio_only_between_runs_of_one_seed_and_as_many_steps(
-    make: Make,
-) -> None:
+def test_losses_have_a_ratio_only_between_runs_of_one_seed_and_as_many_steps(make: Make) -> None:
     def ratio(name: str, seed: int, steps: list[dict[str, Any]]) -> float | None:
         other = make(steps=steps, run=seeded(seed))
         return next(r for r in compare([first, other]).rows if r.name == NAMES[0]).ratios[1]

@@ -105,9 +105,7 @@ def test_what_show_prints_is_the_study_itself(
     assert (preset.preset, copy.preset) == (name, None)
 
 
-def test_environments_of_the_command_line_replace_those_of_the_file(
-    ask: partial[Plan],
-) -> None:
+def test_environments_of_the_command_line_replace_those_of_the_file(ask: partial[Plan]) -> None:
     envs = ("--env", "docker=a", "--env", "bare")
     first, second = ask("multi-environment", *envs).parts
     assert [each.label for each in first.environments] == ["docker=a", "bare"]

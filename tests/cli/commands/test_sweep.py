@@ -44,9 +44,7 @@ def test_several_lists_make_every_combination(ask: partial[Plan]) -> None:
     assert part.blocks == 5 and len(part.environments) == 2
 
 
-def test_runs_are_long_enough_for_a_steady_state_unless_asked_otherwise(
-    ask: partial[Plan],
-) -> None:
+def test_runs_are_long_enough_for_a_steady_state_unless_asked_otherwise(ask: partial[Plan]) -> None:
     def length(name: str, *argv: object) -> dict[str, object]:
         (part,) = ask(name, "--seed", "1,2", *argv).parts
         first = part.workloads[0]

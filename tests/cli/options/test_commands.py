@@ -117,10 +117,7 @@ def test_commands_are_compared_with_the_first_and_what_differs_is_listed(
         assert "differs by design: command: " in (study / page).read_text()
     assert {
         row.rpartition(",")[2] for row in (study / "summary.csv").read_text().splitlines()[1:]
-    } == {
-        "a",
-        "slow",
-    }
+    } == {"a", "slow"}
     listed = cli.read("sessions", out).stdout
     assert "a, slow" in listed
     listed = cli.read("sessions", out, "--runs").stdout

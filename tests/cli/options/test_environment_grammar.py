@@ -186,10 +186,7 @@ def test_only_an_environment_that_is_given_again_is_numbered() -> None:
             ["bare,python=/home/me/old/bin/python", "bare,python=/home/me/new/bin/python"],
             ["bare,python=.../old/bin/python", "bare,python=.../new/bin/python"],
         ),
-        (
-            ["bare", "bare,python=/home/me/new/bin/python"],
-            ["bare", "bare,python=.../bin/python"],
-        ),
+        (["bare", "bare,python=/home/me/new/bin/python"], ["bare", "bare,python=.../bin/python"]),
         (
             ["docker=x,mount=/a/b/data:/in", "docker=x,mount=/a/b/data:/in:rw"],
             ["docker=x,mount=.../b/data:/in", "docker=x,mount=.../b/data:/in:rw"],

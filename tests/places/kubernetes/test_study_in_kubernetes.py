@@ -525,10 +525,7 @@ def preempted(namespace: str) -> Iterator[None]:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "more", "namespace": namespace},
-        "spec": {
-            "priorityClassName": namespace,
-            "containers": [{**container, "resources": gpus}],
-        },
+        "spec": {"priorityClassName": namespace, "containers": [{**container, "resources": gpus}]},
     }
     try:
         for each in ({**more, "metadata": {"name": namespace}}, other):

@@ -164,12 +164,7 @@ def parsed(**given: str) -> options.Options:
 
 def test_options_are_sbatchs_own() -> None:
     words = parsed(partition="gpu", gres="gpu:a100:2", nodelist="n[1,3-5]", exclusive="").words
-    assert words == (
-        "--partition=gpu",
-        "--gres=gpu:a100:2",
-        "--nodelist=n[1,3-5]",
-        "--exclusive",
-    )
+    assert words == ("--partition=gpu", "--gres=gpu:a100:2", "--nodelist=n[1,3-5]", "--exclusive")
 
 
 RESERVED = (

@@ -14,13 +14,7 @@ from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.analysis.summary.training import training_of
 from gpuwatch.core.models import Output
 from gpuwatch.recorder.hook.channel import Channel
-from gpuwatch.recorder.hook.reports import (
-    EVALUATION_NS,
-    HELD_NS,
-    PATIENCE_NS,
-    Before,
-    HookReports,
-)
+from gpuwatch.recorder.hook.reports import EVALUATION_NS, HELD_NS, PATIENCE_NS, Before, HookReports
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.report.export.session_tables import steps as steps_table
 from gpuwatch.session.reading.reader import SessionReader
@@ -202,9 +196,7 @@ def test_an_evaluation_of_one_rank_is_whole_and_the_wait_of_the_others_is_no_pha
         assert math.fsum(row.phases.values()) == pytest.approx(1.0)
 
 
-def test_a_step_of_two_ranks_ends_with_the_later_and_has_the_samples_of_both(
-    run: Run,
-) -> None:
+def test_a_step_of_two_ranks_ends_with_the_later_and_has_the_samples_of_both(run: Run) -> None:
     for rank, name in enumerate(("a", "b")):
         run.begin(name, rank, 2)
         gpu = {"device": "cuda", "device_uuid": [f"GPU-{rank}"], "gpu_node": rank}

@@ -213,9 +213,7 @@ def test_an_orphan_that_the_tree_never_saw_is_still_the_runs(
     tree.close()
 
 
-def test_a_steady_process_is_written_once_and_not_every_time(
-    family: tuple[int, int, int],
-) -> None:
+def test_a_steady_process_is_written_once_and_not_every_time(family: tuple[int, int, int]) -> None:
     top, child, _ = family
     until(lambda: USERS.name(os.getuid()) == pwd.getpwuid(os.getuid()).pw_name)
     tree = WorkloadSource(NO_GPU, [top])

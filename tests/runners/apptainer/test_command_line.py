@@ -78,8 +78,7 @@ def test_a_missing_image_is_one_line_with_its_mend(cli: Cli, image: str | None) 
 def test_a_killed_recorders_run_is_taken_up_to_its_end(cli: Cli, small_root: Path) -> None:
     script = "for n in 1 2 3; do echo line $n; done; until [ -e go ]; do sleep 0.05; done; echo end"
     recorder = cli.start(
-        *("--record", "--env", f"apptainer={small_root}"),
-        *("--", "sh", "-c", f"{script}; exit 7"),
+        *("--record", "--env", f"apptainer={small_root}"), *("--", "sh", "-c", f"{script}; exit 7")
     )
     until(lambda: "line 3" in cli.read("log", "last", code=None).stdout)
     recorder.kill()

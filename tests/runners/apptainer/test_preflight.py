@@ -154,10 +154,7 @@ def test_older_engines_get_binds_and_refuse_paths_that_these_would_split() -> No
     assert command.mount_flags(plain, OLD) == ("--bind", "/a:/b:ro")
     assert command.cannot_mount(plain, OLD) is None
     assert command.cannot_mount(odd, OLD) == ","
-    assert command.mount_flags(odd, NEW) == (
-        "--mount",
-        'type=bind,"source=/a,b",destination=/c:d',
-    )
+    assert command.mount_flags(odd, NEW) == ("--mount", 'type=bind,"source=/a,b",destination=/c:d')
     assert command.cannot_mount(odd, NEW) is None
 
 

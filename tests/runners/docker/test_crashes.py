@@ -142,10 +142,7 @@ def test_a_sweep_ends_what_no_session_leads_to(
 
 
 def test_a_run_that_ended_while_its_daemon_stays_away_is_given_up(
-    docker_daemon: DockerDaemon,
-    small_root: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    docker_daemon: DockerDaemon, small_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", docker_daemon.host)
     monkeypatch.setattr(docker_run, "GIVE_UP_SECONDS", 0.0)

@@ -85,10 +85,7 @@ def test_a_plan_is_on_the_disk_before_it_has_its_name_and_its_name_after(
     monkeypatch.setattr(os, "fsync", seen)
     folder = made(tmp_path)
     assert re.fullmatch(rf"\.{PLAN}\.\d+", flushed.pop(0))
-    assert flushed == [
-        f"{folder.name}: {[PLAN]}",
-        f"{tmp_path.name}: {[folder.name]}",
-    ]
+    assert flushed == [f"{folder.name}: {[PLAN]}", f"{tmp_path.name}: {[folder.name]}"]
 
 
 def test_a_problem_is_told_with_the_run_that_it_is_of(tmp_path: Path) -> None:

@@ -196,12 +196,7 @@ def test_only_samples_newer_than_the_last_seen_count() -> None:
         shares.append(dict(one.shares.by_pid))
     assert asked[0] > 0 and asked[2] == now
     of_no_time = TimeShare(None, None)
-    assert shares == [
-        {},
-        {7: TimeShare(0.2, 0.04), 8: of_no_time},
-        {7: TimeShare(0.3, 0.06)},
-        {},
-    ]
+    assert shares == [{}, {7: TimeShare(0.2, 0.04), 8: of_no_time}, {7: TimeShare(0.3, 0.06)}, {}]
 
 
 def test_a_session_tells_what_befell_its_gpu_and_its_share_of_the_gpus_time(

@@ -399,9 +399,7 @@ def test_an_interval_says_which_side_is_slower(tmp_path: Path) -> None:
     assert {role for text, role in shown[at + 2].spans() if "●" in text} == {"bad"}
 
 
-def test_a_verdict_has_its_mark_and_colour_and_what_is_worse_its_own(
-    tmp_path: Path,
-) -> None:
+def test_a_verdict_has_its_mark_and_colour_and_what_is_worse_its_own(tmp_path: Path) -> None:
     recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], {BARE.label: 1.0, DOCKER.label: 1.1})
     shown = [row.spans() for row in rows(read_study(tmp_path), 120)]
     assert next(role for row in shown for text, role in row if "▲ SLOWER" in text) == "bad"

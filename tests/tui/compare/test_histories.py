@@ -75,10 +75,7 @@ def test_a_run_without_steps_is_of_the_whole_run_and_since_its_launch() -> None:
 
 
 def test_every_line_has_its_letter_on_it_at_its_end_and_in_the_legend() -> None:
-    text = rows(
-        Series("bare", (run([0.25] * 60),), 1),
-        Series("docker", (run([0.75] * 60),), 1),
-    )
+    text = rows(Series("bare", (run([0.25] * 60),), 1), Series("docker", (run([0.75] * 60),), 1))
     (low,), (high,) = heights(text, "a"), heights(text, "b")
     assert high < low
     assert text[low].rstrip().endswith("a") and text[high].rstrip().endswith("b")

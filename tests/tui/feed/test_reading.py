@@ -84,10 +84,7 @@ async def test_escape_leaves_at_once_however_long_the_reading_takes(
     ],
 )
 async def test_of_whatever_the_reading_ends_the_screen_says_so(
-    session: Make,
-    screen: Callable[[list[Path], Work], Screen[Any]],
-    error: Exception,
-    message: str,
+    session: Make, screen: Callable[[list[Path], Work], Screen[Any]], error: Exception, message: str
 ) -> None:
     def broken() -> None:
         raise error

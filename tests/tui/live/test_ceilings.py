@@ -77,9 +77,7 @@ def test_a_ceiling_that_was_disturbed_is_warned_of_and_doubted_beside_its_share(
     assert "       other programs took 64 % of the time" in shown
 
 
-def test_a_doubt_of_a_ceiling_that_nothing_is_compared_with_is_no_warning(
-    session: Make,
-) -> None:
+def test_a_doubt_of_a_ceiling_that_nothing_is_compared_with_is_no_warning(session: Make) -> None:
     meta = measured()
     entry = {"value": 1e14, "unit": "FLOP/s", "warnings": ["other programs took 64 %"]}
     meta["ceilings"]["ceilings"]["float64"] = entry
@@ -107,9 +105,7 @@ def test_measured_bandwidth_never_passes_for_cache_reuse(session: Make) -> None:
     assert "148 % of measured copy" in text and "cache reuse" not in text
 
 
-def test_a_counter_that_is_lost_keeps_its_gap_and_is_not_replaced_by_a_count(
-    session: Make,
-) -> None:
+def test_a_counter_that_is_lost_keeps_its_gap_and_is_not_replaced_by_a_count(session: Make) -> None:
     path = session(bandwidth_measured=True)
     change(path, BANDWIDTH, "no permission for GPM", at=60)
     text = page_text(path, (160, 50))

@@ -221,9 +221,7 @@ async def test_the_last_event_names_its_gpu_and_is_whole_there_or_on_the_page(
         assert "hardware thermal slowdown" in words
 
 
-def test_counts_that_disagree_with_the_hardware_are_told_with_both_numbers(
-    session: Make,
-) -> None:
+def test_counts_that_disagree_with_the_hardware_are_told_with_both_numbers(session: Make) -> None:
     meta = {"count": {"flop_per_step": 1.5e13, "bytes_per_step": 1e6}}
     path = session(known_card=True, meta=meta)
     assert "counted 3.05 PFLOP/s" in page_text(path)

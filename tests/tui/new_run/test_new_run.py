@@ -374,9 +374,7 @@ async def test_what_the_plan_cannot_start_is_said_at_the_environment(fake: Fake)
     assert started(fake) == []
 
 
-async def test_where_bare_cannot_run_another_that_can_is_chosen_unless_one_was(
-    fake: Fake,
-) -> None:
+async def test_where_bare_cannot_run_another_that_can_is_chosen_unless_one_was(fake: Fake) -> None:
     fake.finds(environment("bare", "no torch"), environment("docker=mine"))
     async with running(NewRunScreen) as (app, pilot):
         await choose(app, pilot, "workload", "mnist-cnn")

@@ -34,8 +34,7 @@ def test_typing_a_command_in_a_terminal_deletes_no_session(tmp_path: Path) -> No
     study = tmp_path / "data" / "gpuwatch" / "studies" / "kept"
     plan(study, "01-bare")
     kept = write(
-        study / "01-bare.gpuwatch",
-        Script(seconds=8, meta=finished(seconds=8), alive=False),
+        study / "01-bare.gpuwatch", Script(seconds=8, meta=finished(seconds=8), alive=False)
     )
     script = tmp_path / "home.sh"
     homes = " ".join(

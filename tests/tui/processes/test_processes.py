@@ -425,9 +425,7 @@ def test_while_the_gpus_of_a_run_are_not_known_it_is_said_and_no_share_is_told(
     assert " GPU 3  NVIDIA" in text and " peak" in text and "not known" not in text
 
 
-def test_of_a_run_that_is_over_it_is_told_for_how_long_it_was_disturbed(
-    session: Make,
-) -> None:
+def test_of_a_run_that_is_over_it_is_told_for_how_long_it_was_disturbed(session: Make) -> None:
     path = add(session(meta=finished()), RUN, t=2)
     add(path, STRANGER, t=30)
     add(path, STRANGER, t=75, running=False)
@@ -449,9 +447,7 @@ def test_gpu_memory_that_runs_out_is_told_with_what_is_left(session: Make) -> No
     assert " ! " not in page_text(path)
 
 
-def test_memory_of_a_gpu_that_the_run_does_not_use_is_no_matter_of_the_run(
-    session: Make,
-) -> None:
+def test_memory_of_a_gpu_that_the_run_does_not_use_is_no_matter_of_the_run(session: Make) -> None:
     path = set_values(
         session(gpus=2, steps=False, gpus_unknown=True), "hw.gpu.memory.usage", 79.2 * GIB
     )

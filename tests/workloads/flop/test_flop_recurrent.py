@@ -93,12 +93,7 @@ def test_a_backward_costs_twice_the_forward_less_what_no_one_wants(
 @pytest.mark.parametrize("packed", [False, True])
 @each_layer
 def test_cudnns_layer_in_one_operator_costs_what_its_products_cost(
-    kind: Any,
-    gates: int,
-    shape: dict[str, Any],
-    packed: bool,
-    wants_input: bool,
-    wants_state: bool,
+    kind: Any, gates: int, shape: dict[str, Any], packed: bool, wants_input: bool, wants_state: bool
 ) -> None:
     layer = kind(WIDE, HIDDEN, device="meta", **shape)
     weights = layer._flat_weights

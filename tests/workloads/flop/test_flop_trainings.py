@@ -129,13 +129,7 @@ Narayanan et al., arXiv:2104.04473, table 1."""
 
 @pytest.mark.parametrize(("billions", "heads", "width", "layers", "tera", "share"), MEGATRON)
 def test_megatrons_models_take_the_flop_of_its_formula_which_counts_recomputation(
-    tmp_path: Path,
-    billions: float,
-    heads: int,
-    width: int,
-    layers: int,
-    tera: int,
-    share: int,
+    tmp_path: Path, billions: float, heads: int, width: int, layers: int, tera: int, share: int
 ) -> None:
     work = gpt(layers, width, heads)
     assert work.parameters / 1e9 == pytest.approx(billions, abs=0.06)

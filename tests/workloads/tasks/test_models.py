@@ -27,13 +27,7 @@ from gpuwatch.workloads.names import defaults, module_of
 from gpuwatch.workloads.ranks import Rank
 from gpuwatch.workloads.task import Data, Definition, Generation, Settings, Task
 from gpuwatch.workloads.tasks import bert, sentiment, transformer_lm, unet_diffusion
-from gpuwatch.workloads.ways import (
-    Train,
-    check_compiler,
-    generate,
-    generate_ends,
-    memory_format,
-)
+from gpuwatch.workloads.ways import Train, check_compiler, generate, generate_ends, memory_format
 from tests.workloads.forward import count_forward
 
 pytestmark = pytest.mark.torch
