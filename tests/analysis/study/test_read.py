@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.analysis.comparison.cells import labels
 from gpuwatch.analysis.hardware.crosscheck import Finding
 from gpuwatch.analysis.results import Kind
 from gpuwatch.analysis.samples.step_lines import TOGETHER, UNTIMED
@@ -482,3 +483,8 @@ def test_no_cell_is_without_a_label(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     Path("b").mkdir()
     paths = [run(Path(name), SECONDS) for name in ("a.gpuwatch", "b/a.gpuwatch")]
     assert [cell.label for cell in only(read_sessions(paths)).cells] == ["bare", "b"]
+
+
+def test_a_label_of_several_words_has_each_once() -> None:
+    candidates = [("bare", "bare"), ("bare", "docker"), ("docker", "bare")]
+    assert labels(candidates) == ["bare", "bare, docker", "docker, bare"]

@@ -49,6 +49,18 @@ def test_a_study_is_one_line_with_its_name_its_runs_and_what_it_says(said) -> No
     assert str(KEPT) not in "".join([head, killed, study])
 
 
+def test_on_a_terminal_the_newest_stay_in_sight(said, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("LINES", "6")
+    _, *every = said(KEPT, "--runs")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    _, *newest, last = said(KEPT, "--runs")
+    ids = [line.split()[0] for line in every]
+    assert len(ids) == 5 and [line.split()[0] for line in newest] == ids[:3]
+    assert last == "and 2 older: -n 5"
+    assert said(KEPT, "--runs", "-n", 5)[1:] == every
+
+
 def test_each_run_and_each_file_is_there_where_it_is_asked_for(said) -> None:
     _, *runs = said(KEPT, "--runs")
     assert [" ms/step" in line for line in runs] == [False, True, True, True, True]

@@ -248,7 +248,9 @@ def labels(candidates: Sequence[Sequence[str]], *, keep_first: bool = False) -> 
     useful = [at for at in range(taken) if len({e[at] for e in candidates}) > 1]
     if not useful or keep_first:
         useful = sorted({0, *useful})
-    return numbered([", ".join(e[at] for at in useful if e[at]) or e[0] for e in candidates])
+    return numbered(
+        [", ".join(dict.fromkeys(e[at] for at in useful if e[at])) or e[0] for e in candidates]
+    )
 
 
 def numbered(names: Sequence[str]) -> list[str]:

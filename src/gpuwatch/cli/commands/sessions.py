@@ -79,9 +79,16 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             none = f"no session in {' '.join(map(shell, arguments.folder))}; all: gpuwatch sessions"
         print(f"no session has {arguments.find}" if arguments.find else none, file=sys.stderr)
         return 0
-    columns = shutil.get_terminal_size((_UNBOUNDED, 24)).columns
+    columns, lines = shutil.get_terminal_size((_UNBOUNDED, 24))
+    every, older = len(_items(listing, runs=arguments.runs)), 0
+    if sys.stdout.isatty() and not arguments.newest:
+        # The newest stay in sight: there is room for a head, the line below and the prompt.
+        most = max(lines - 3, 1)
+        older, listing = every - most, _newest(listing, most, runs=arguments.runs)
     text = _table(listing, columns, runs=arguments.runs, paths=arguments.paths)
     print(_coloured(text) if terminal.colours() else text)
+    if older > 0:
+        print(f"and {older} older: -n {every}")
     problems = {row.labels_problem for row in listing.sessions if row.labels_problem}
     for problem in sorted(problems):
         say(f"names, tags and notes are missing: {problem}")
