@@ -528,13 +528,16 @@ def test_another_recorder_still_takes_only_scores_from_progress_lines(run: Run) 
     assert not [sql for sql, _ in rows if "INTO step " in sql]
 
 
+@pytest.mark.parametrize("line", [LINE, "step {} loss 0.5\n"])
 @pytest.mark.parametrize("until", [3, 70])
-def test_progress_lines_of_a_program_whose_optimizers_are_not_torchs(run: Run, until: int) -> None:
+def test_progress_lines_of_a_program_whose_optimizers_are_not_torchs(
+    run: Run, until: int, line: str
+) -> None:
     run.begin("a")
     run.look(1)
-    run.printed(LINE.format(0) + LINE.format(10), 2)
+    run.printed(line.format(0) + line.format(10), 2)
     run.look(until)
-    run.printed(LINE.format(20), until + 1)
+    run.printed(line.format(20), until + 1)
     with run.end(until + 2) as reader:
         assert len(reader.steps()) == 3
         assert "progress-lines" in [kind for kind, _ in events(reader)]

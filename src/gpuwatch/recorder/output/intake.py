@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -31,6 +32,7 @@ _MOST_COMPLAINTS = 20
 _MOST_NOT_FINITE = 20
 """How often it is told that the loss was not finite."""
 _MOST_FACTS = 200
+_MOST_HELD = 10_000
 _LONGEST_UUID = 80
 _EPOCH_NS = 1_000_000_000
 _LATE_NS = 100_000_000
@@ -89,9 +91,9 @@ class Intake:
         """Whether the program printed step lines itself."""
         self.hooked = cursor.get("hooked") is True
         """Whether what the hook reports counts, and the program's own step lines are only log."""
-        self._held_progress: list[tuple[int, Step, bool]] | None = None
-        """Steps of progress lines that wait for the hook's, which are better, and whether each is
-        the first; ``None``: none do."""
+        self._held_lines: deque[tuple[int, str]] | None = None
+        """Lines that wait until it is known whether the hook tells the steps: then only their loss
+        and accuracy count; ``None``: none wait."""
         self._scores: list[tuple[int, Step]] | None = [] if cursor.get("scores") else None
         """Loss and accuracy of progress lines, for the hook's next step; ``None``: no hook's steps
         are known."""
@@ -236,17 +238,16 @@ class Intake:
         """Rows of a line for the log, if it tells a program's progress: its step or scores."""
         if rows := self._serving.read(t, line):
             return rows
-        alone = self._scores is None and self._held_progress is None
-        step, first = self._progress.read(line, numbered=alone)
+        if self._held_lines is not None:
+            self._held_lines.append((t, line))
+            return []
+        return self._progress_line(t, line)
+
+    def _progress_line(self, t: int, line: str) -> list[Row]:
+        step, first = self._progress.read(line, numbered=self._scores is None)
         if step is None:
             why, self._progress.fell = self._progress.fell, ""
             return [event(t, "progress-lines", why)] if why else []
-        if self._held_progress is not None:
-            self._held_progress.append((t, step, first))
-            return []
-        return self._progress_rows(t, step, first=first)
-
-    def _progress_rows(self, t: int, step: Step, *, first: bool) -> list[Row]:
         if self._scores is not None:
             return self._score(t, step, first=first)
         rows = [*self._step(t, step), *self._look(t, step, self._progress.writers)]
@@ -269,8 +270,8 @@ class Intake:
         return [event(t, "progress-lines", text)] if first else []
 
     def hold_progress(self) -> None:
-        """Wait with the steps of progress lines: a hooked process may tell better ones."""
-        self._held_progress = self._held_progress or []
+        """Wait with progress lines: a hooked process may tell better steps."""
+        self._held_lines = self._held_lines or deque(maxlen=_MOST_HELD)
 
     def take_scores(self) -> list[Row]:
         """Of progress lines only loss and accuracy count: a hooked process tells its steps."""
@@ -278,11 +279,9 @@ class Intake:
         return self.release_progress()
 
     def release_progress(self) -> list[Row]:
-        """Rows of the steps that waited."""
-        held, self._held_progress = self._held_progress or [], None
-        if self._scores is None and not self._progress.numbered:
-            return []
-        return [row for t, step, at in held for row in self._progress_rows(t, step, first=at)]
+        """Rows of the lines that waited."""
+        held, self._held_lines = self._held_lines or (), None
+        return [row for t, line in held for row in self._progress_line(t, line)]
 
     def reported(self, t: int, line: Step | Report, *, late_ns: float | None = None) -> list[Row]:
         """Rows of what a hooked process reports; ``late_ns``: how much later than a step what it

@@ -30,8 +30,6 @@ class ProgressSteps:
         """Steps before the first epoch of the training that was read."""
         self._over = known.get("over") is True
         self._formats: dict[str, ProgressLines] | None = None
-        self.numbered = True
-        """Whether the last line that was read tells its step's number."""
         self.fell = ""
         """Why no more lines are read, once a number fell, until it is told."""
         self.writers = Writers(mapping(known.get("writers")), told=told)
@@ -74,7 +72,7 @@ class ProgressSteps:
                             f"{last}, so the program counts anew, or several print"
                         )
                     return None, False
-                step, self.numbered = self._step(progress), progress.step is not None
+                step = self._step(progress)
             except Malformed:
                 return None, False
             except Exception:  # another package's: without it
