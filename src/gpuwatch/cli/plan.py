@@ -20,7 +20,7 @@ from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.errors import GpuwatchError, UsageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem, number
+from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem, number, those
 from gpuwatch.core.shell_line import in_bash, operator_among
 from gpuwatch.core.text import clean, document, shell
 from gpuwatch.core.units import counted, fact
@@ -168,9 +168,7 @@ def as_json(resolved: ResolvedPlan) -> dict[str, JSON]:
         "parts": [_part_json(part) for part in plan.parts],
         "runs": [
             {
-                "index": run.index,
-                "part": run.part,
-                "block": run.block,
+                **those(run, "index", "part", "block"),
                 "case": plan.parts[run.part].workloads.index(run.workload),
                 "environment": plan.parts[run.part].environments.index(run.environment),
                 "done": run.index not in waiting,
@@ -189,25 +187,15 @@ def _part_json(part: Part) -> dict[str, JSON]:
         "cases": [
             {
                 "label": case_label(case, part.workloads),
-                "name": case.name,
-                "kind": case.kind,
-                "arguments": list(case.arguments),
-                "parameters": dict(case.parameters),
+                **those(case, "name", "kind", "arguments", "parameters"),
             }
             for case in part.workloads
         ],
         "environments": [
-            {
-                "label": environment.label,
-                "kind": environment.kind,
-                "image": environment.image,
-                "variables": dict(environment.variables),
-            }
+            those(environment, "label", "kind", "image", "variables")
             for environment in part.environments
         ],
-        "blocks": part.blocks,
-        "warmup_blocks": part.warmup_blocks,
-        "margin": part.margin,
+        **those(part, "blocks", "warmup_blocks", "margin"),
         "cool_down_seconds": part.cool_down,
     }
 
@@ -379,15 +367,11 @@ def launches(resolved: ResolvedPlan, say: Callable[[str], None]) -> list[Launch]
 
 def _launch_json(launch: Launch) -> dict[str, JSON]:
     """A launch as in ``docs/json.md``."""
-    prepared = launch.prepared
+    told = "command", "variables", "facts", "settings"
     return {
-        "runs": list(launch.runs),
-        "label": launch.label,
+        **those(launch, "runs", "label"),
         "working_directory": launch.spec.working_directory,
-        "command": None if prepared is None else list(prepared.command),
-        "variables": None if prepared is None else dict(prepared.variables),
-        "facts": None if prepared is None else dict(prepared.facts),
-        "settings": None if prepared is None else dict(prepared.settings),
+        **(those(launch.prepared, *told) if launch.prepared else dict.fromkeys(told)),
         "problems": [asdict(problem) for problem in launch.problems],
     }
 

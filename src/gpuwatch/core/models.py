@@ -37,6 +37,11 @@ def number(value: JSON) -> float | None:
     return value if -sys.float_info.max <= value <= sys.float_info.max else None
 
 
+def those(of: object, *names: str) -> dict[str, JSON]:
+    """These attributes of ``of`` by their names, as in a document."""
+    return {name: getattr(of, name) for name in names}
+
+
 @dataclass(frozen=True)
 class Workload:
     """What to run: a built-in workload, a user's command, or nothing (the machine alone)."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpuwatch import __version__
 from gpuwatch.core.errors import StorageError
-from gpuwatch.core.models import JSON, Environment, Workload
+from gpuwatch.core.models import JSON, Environment, Workload, those
 from gpuwatch.profiles.files import Profile
 from gpuwatch.profiles.merge import Imported
 from gpuwatch.session import schema
@@ -75,11 +75,8 @@ def _imported(profiles: Sequence[Profile], imported: Imported) -> JSON:
         "command": imported.command,
         "files": [
             {
-                "name": each.name,
-                "sha256": each.sha256,
-                "bytes": each.bytes,
-                "tool": each.report.tool,
-                "version": each.report.version,
+                **those(each, "name", "sha256", "bytes"),
+                **those(each.report, "tool", "version"),
                 "tables": sorted(each.report.tables),
                 "counters": bool(each.report.kernels),
             }

@@ -10,7 +10,7 @@ from gpuwatch.core import units
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, Environment, Problem
+from gpuwatch.core.models import JSON, Environment, Problem, those
 from gpuwatch.core.text import clean, shell
 from gpuwatch.report.tables import table
 
@@ -109,8 +109,7 @@ def as_json(report: Report, *, ready: bool) -> dict[str, JSON]:
     return {
         "schema": JSON_SCHEMA,
         "ready": ready,
-        "gpuwatch": report.gpuwatch,
-        "system": report.system,
+        **those(report, "gpuwatch", "system"),
         "environments": [_environment(each, report.gpu_reason) for each in report.environments],
         "gpus": [asdict(gpu) for gpu in report.gpus],
         "driver": report.driver,

@@ -26,7 +26,7 @@ from gpuwatch.analysis.summary.load import disturbances
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.analysis.summary.training import Reported
 from gpuwatch.core.json_schema import JSON_SCHEMA
-from gpuwatch.core.models import JSON
+from gpuwatch.core.models import JSON, those
 from gpuwatch.core.text import document
 from gpuwatch.report.document.study import compared as side_by_side
 
@@ -75,12 +75,12 @@ def summary(session: Summary) -> JSON:
     told = {
         "schema": JSON_SCHEMA,
         "session": {
-            **_those(session, "id", "path", "label", "place"),
-            **_those(session.given, "name", "tags", "note"),
+            **those(session, "id", "path", "label", "place"),
+            **those(session.given, "name", "tags", "note"),
             "status": session.status.state.value,
             "status_text": session.status.text,
             "exit_code": session.status.exit_code,
-            **_those(session, "started", "seconds", "interval_seconds", "notice"),
+            **those(session, "started", "seconds", "interval_seconds", "notice"),
             "notes": [*session.notes, *disturbances([session])],
             "left_out": session.left_out,
         },
@@ -119,7 +119,7 @@ def summary(session: Summary) -> JSON:
         },
         "metrics": session.metrics,
         "devices": [
-            _those(device, "id", "kind", "name", "uuid", "used", "metrics")
+            those(device, "id", "kind", "name", "uuid", "used", "metrics")
             for device in session.devices
         ],
         "fingerprint": session.facts,
@@ -152,10 +152,10 @@ def comparison(compared: comparing.Comparison) -> dict[str, JSON]:
         "baseline": None if compared.baseline is None else compared.sessions[compared.baseline].id,
         "notes": compared.notes,
         "rows": [
-            _those(row, "group", "name", "unit", "values", "methods", "ratios")
+            those(row, "group", "name", "unit", "values", "methods", "ratios")
             for row in compared.rows
         ],
-        **_those(compared, "differences", "kernels", "families"),
+        **those(compared, "differences", "kernels", "families"),
     }
     return {**_plain(told), "sessions": [summary(session) for session in compared.sessions]}
 
@@ -163,7 +163,7 @@ def comparison(compared: comparing.Comparison) -> dict[str, JSON]:
 def _ranks(of: Ranks) -> dict[str, JSON]:
     """``ranks`` of ``gpuwatch show --format json``."""
     return {
-        **_those(of, "world_size", "step_seconds", "slowest", "imbalance"),
+        **those(of, "world_size", "step_seconds", "slowest", "imbalance"),
         "text": sentences(of),
         "reason": of.reason,
         "stragglers": [
@@ -186,10 +186,10 @@ def _ranks(of: Ranks) -> dict[str, JSON]:
 
 def _excess(of: Excess) -> dict[str, JSON]:
     return {
-        **_those(of, "rank", "seconds"),
+        **those(of, "rank", "seconds"),
         "low_seconds": of.low,
         "high_seconds": of.high,
-        **_those(of, "level", "relative"),
+        **those(of, "level", "relative"),
         "since_seconds": None if of.since is None else of.since / 1e9,
         "before_seconds": of.before,
     }
@@ -215,7 +215,7 @@ def efficiency(of: Efficiency) -> dict[str, JSON]:
         "energy": of.energy,
         "traffic": {
             "bytes": of.traffic.total,
-            **_those(of.traffic, "sectors", "per_step", "coverage"),
+            **those(of.traffic, "sectors", "per_step", "coverage"),
         },
         "findings": of.findings,
     }
@@ -224,19 +224,19 @@ def efficiency(of: Efficiency) -> dict[str, JSON]:
 def roofline(of: Roofline) -> dict[str, JSON]:
     """Points, ceilings and the bound of a session."""
     return {
-        **_those(of, "label", "data_type"),
+        **those(of, "label", "data_type"),
         "points": [
             {
                 "flop_per_byte": point.intensity,
                 "flop_per_second": point.rate,
                 "bytes_per_second": point.bytes_rate,
                 "bytes": point.bytes_kind,
-                **_those(point, "method", "text"),
+                **those(point, "method", "text"),
             }
             for point in of.points
         ],
         "ceilings": of.ceilings,
-        **_those(of.verdict, "bound", "text", "hint"),
+        **those(of.verdict, "bound", "text", "hint"),
         "reason": of.reason,
     }
 
@@ -259,7 +259,7 @@ def _profile(of: Profile | None) -> dict[str, JSON] | None:
 def source(of: Profile) -> dict[str, JSON]:
     """What a profile is of."""
     told = ("tool", "version", "device", "steps", "step_seconds")
-    return _those(of, *told, "reason", "notes", "time_method", "time_source")
+    return those(of, *told, "reason", "notes", "time_method", "time_source")
 
 
 def counters(of: Counters | None) -> dict[str, JSON] | None:
@@ -281,14 +281,14 @@ def study(result: StudyResult) -> dict[str, JSON]:
     """The comparison of all sessions and the study's results; sessions are given by id."""
     told = {
         "study": None if result.plan is None else result.plan.study,
-        **_those(result, "title", "questions", "overall"),
+        **those(result, "title", "questions", "overall"),
         "sweeps": [
             {**_plain(sweep), "points": [_with_sessions(each) for each in sweep.points]}
             for sweep in result.sweeps
         ],
         "noise": result.noise,
         "plan": _plan(result),
-        **_those(result, "not_run", "to_come"),
+        **those(result, "not_run", "to_come"),
         "notices": notices(result),
     }
     return {**comparison(side_by_side(result)), **_plain(told)}
@@ -310,12 +310,12 @@ def _plan(result: StudyResult) -> dict[str, JSON] | None:
         return None
     ids = {Path(session.path).name: session.id for session in result.sessions}
     return {
-        **_those(plan, "seed", "title", "question", "preset", "settings", "parts"),
+        **those(plan, "seed", "title", "question", "preset", "settings", "parts"),
         "order": [
             {
-                **_those(run, "index", "file"),
+                **those(run, "index", "file"),
                 "session": ids.get(run.file),
-                **_those(run, "part", "block"),
+                **those(run, "part", "block"),
                 "workload": run.workload.name,
                 "parameters": run.workload.parameters,
                 "environment": run.environment.label,
@@ -348,17 +348,12 @@ def _row(row: ComparisonRow) -> dict[str, JSON]:
     bounds = [row.bound(at) for at in range(len(row.values))]
     known = {b for b, value in zip(bounds, row.values, strict=True) if value is not None}
     return {
-        **_those(row, "group", "name", "unit", "values", "lows", "highs", "methods", "ratios"),
-        **_those(row, "is_traffic"),
+        **those(row, "group", "name", "unit", "values", "lows", "highs", "methods", "ratios"),
+        **those(row, "is_traffic"),
         "at_most": known == {AT_MOST},
         "bounds": bounds,
-        **_those(row, "known", "runs", "changes", "measured"),
+        **those(row, "known", "runs", "changes", "measured"),
     }
-
-
-def _those(of: object, *names: str) -> dict[str, JSON]:
-    """These attributes by their names."""
-    return {name: getattr(of, name) for name in names}
 
 
 def _some(of: Mapping[str, JSON], *keys: str) -> dict[str, JSON]:

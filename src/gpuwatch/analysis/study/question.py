@@ -36,7 +36,7 @@ from gpuwatch.analysis.statistics.intervals import FEWEST, interval
 from gpuwatch.analysis.study.table import table_of
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON
+from gpuwatch.core.models import JSON, those
 from gpuwatch.core.units import counted
 
 IS_BASELINE = "is the baseline"
@@ -368,15 +368,10 @@ def _named(side: _Side) -> Side:
 
 
 def _workload(case: Case, recorded: Mapping[str, JSON]) -> dict[str, JSON]:
-    planned = case.workload
-    if planned is None:
-        return {key: recorded.get(key) for key in ("name", "kind", "arguments", "parameters")}
-    return {
-        "name": planned.name,
-        "kind": planned.kind,
-        "arguments": list(planned.arguments),
-        "parameters": dict(planned.parameters),
-    }
+    told = "name", "kind", "arguments", "parameters"
+    if case.workload is None:
+        return {key: recorded.get(key) for key in told}
+    return those(case.workload, *told)
 
 
 def _place_left_in(contrast: Contrast, label: str, margin: float) -> list[str]:

@@ -10,6 +10,7 @@ from gpuwatch.cli.options.prices import by_device, price, price_of
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
+from gpuwatch.core.models import those
 from gpuwatch.core.text import clean, to_paste
 from gpuwatch.session.placement import Placement
 
@@ -96,7 +97,7 @@ def _without_session(folder: Path, placement: Placement, format_: str) -> str:
     runs, more = ((), 0) if part is None else (part.runs, part.more)
     if format_ == "json":
         found = {"schema": JSON_SCHEMA, "study": folder.name, "state": placement.state.value}
-        known = {key: getattr(placement, key) for key in ("reason", "hint", "place", "native")}
+        known = those(placement, "reason", "hint", "place", "native")
         told = {"in_part": [asdict(run) for run in runs], "more": more}
         return json.dumps({**found, **known, **told}) + "\n"
     if format_ != "table":

@@ -25,7 +25,7 @@ from gpuwatch.analysis.summary.listing import (
 )
 from gpuwatch.core import output, paths
 from gpuwatch.core.errors import GpuwatchError, StorageError
-from gpuwatch.core.models import JSON
+from gpuwatch.core.models import JSON, those
 from gpuwatch.session.placement import Placement
 from gpuwatch.session.placement import read as read_placement
 from gpuwatch.session.reading.reader import SessionReader
@@ -106,8 +106,7 @@ def _placement(placement: Placement) -> dict[str, JSON]:
     return {
         "place": placement.place,
         "state": placement.state.value,
-        "text": placement.text,
-        "hint": placement.hint,
+        **those(placement, "text", "hint"),
         "sent": iso(int(sent * 1e9)) if 0 < sent < 1e10 else "",
         "starts": placement.starts,
         "in_part": None if part is None else [vars(run) for run in part.runs],

@@ -15,6 +15,7 @@ from gpuwatch.core.models import (
     Environment,
     Mount,
     Problem,
+    those,
 )
 from gpuwatch.core.typed import typed
 from gpuwatch.session.schema import SUFFIX
@@ -29,11 +30,7 @@ def document(plan: Plan) -> dict[str, JSON]:
     """``plan`` as the document for ``plan.json``."""
     return {
         "schema": SCHEMA,
-        "study": plan.study,
-        "title": plan.title,
-        "question": plan.question,
-        "preset": plan.preset,
-        "seed": plan.seed,
+        **those(plan, "study", "title", "question", "preset", "seed"),
         **asdict(plan.settings),
         "problems": {
             str(index): [asdict(problem) for problem in problems]
@@ -48,9 +45,7 @@ def document(plan: Plan) -> dict[str, JSON]:
                     {**asdict(environment), "mounts": list(map(str, environment.mounts))}
                     for environment in part.environments
                 ],
-                "blocks": part.blocks,
-                "warmup_blocks": part.warmup_blocks,
-                "margin": part.margin,
+                **those(part, "blocks", "warmup_blocks", "margin"),
                 "cool_down_seconds": part.cool_down,
                 "sweep": {name: list(values) for name, values in part.sweep.items()},
             }
@@ -58,10 +53,7 @@ def document(plan: Plan) -> dict[str, JSON]:
         ],
         "runs": [
             {
-                "index": run.index,
-                "file": run.file,
-                "part": run.part,
-                "block": run.block,
+                **those(run, "index", "file", "part", "block"),
                 "workload": plan.parts[run.part].workloads.index(run.workload),
                 "environment": plan.parts[run.part].environments.index(run.environment),
             }
