@@ -11,15 +11,7 @@ from gpuwatch.core.aggregate import grouped, total_of
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
-from gpuwatch.profiles.base import (
-    COPY_SIZE,
-    COUNT_COLUMN,
-    DERIVED,
-    KERNELS,
-    NAME_COLUMN,
-    Entry,
-    Kernel,
-)
+from gpuwatch.profiles import base
 from gpuwatch.profiles.files import Profile
 
 MOST_ROWS = 200
@@ -102,7 +94,7 @@ def _profile(profiles: Sequence[Profile], notes: list[str]) -> dict[str, JSON]:
         notes.append("times are not those of ncu: it runs each kernel by itself, at a fixed clock")
     chosen = timed or [p for p in profiles if p.report.tables] or list(profiles)
     _one_tool(chosen, "times")
-    tables: dict[str, tuple[Profile, tuple[Entry, ...]]] = {}
+    tables: dict[str, tuple[Profile, tuple[base.Entry, ...]]] = {}
     for p in chosen:
         for name, rows in p.report.tables.items():
             if name in tables:
@@ -115,9 +107,9 @@ def _profile(profiles: Sequence[Profile], notes: list[str]) -> dict[str, JSON]:
         kernels = _by_name(chosen)
         entries = [_derived(kernel) for kernel in kernels]
         unread = sum(p.report.unread for p in chosen)
-        written[KERNELS] = _table(KERNELS, entries, unread)
+        written[base.KERNELS] = _table(base.KERNELS, entries, unread)
         if any(entry.total is not None for entry in entries):
-            source = DERIVED
+            source = base.DERIVED
             notes += _without_time(kernels)
         else:
             notes.append("no file holds times: of the kernels only their launches are known")
@@ -133,9 +125,9 @@ def _profile(profiles: Sequence[Profile], notes: list[str]) -> dict[str, JSON]:
     }
 
 
-def _by_name(profiles: Sequence[Profile]) -> list[Kernel]:
+def _by_name(profiles: Sequence[Profile]) -> list[base.Kernel]:
     """The kernels of all files; of one that several have, the first with a derived time."""
-    kernels: dict[str, Kernel] = {}
+    kernels: dict[str, base.Kernel] = {}
     for kernel in (kernel for p in profiles for kernel in p.report.kernels):
         known = kernels.setdefault(kernel.name, kernel)
         if "derived" not in known.parts and "derived" in kernel.parts:
@@ -143,14 +135,14 @@ def _by_name(profiles: Sequence[Profile]) -> list[Kernel]:
     return list(kernels.values())
 
 
-def _derived(kernel: Kernel) -> Entry:
+def _derived(kernel: base.Kernel) -> base.Entry:
     """A kernel's launches, and its time if that can be derived."""
     total = kernel.parts.get("derived")
     average = total / kernel.launches if total is not None and kernel.launches else None
-    return Entry(kernel.name, kernel.launches, total, average)
+    return base.Entry(kernel.name, kernel.launches, total, average)
 
 
-def _without_time(kernels: Sequence[Kernel]) -> list[str]:
+def _without_time(kernels: Sequence[base.Kernel]) -> list[str]:
     """A note for each reason why kernels have no derived time."""
     names = grouped(
         (kernel.why_no_time or "not counted", kernel.name[:60])
@@ -171,24 +163,24 @@ def _one_tool(profiles: Sequence[Profile], what: str) -> None:
         raise UsageError(f"{what} of two tools: {first} ({one}) and {second} ({other})", _BY_ITSELF)
 
 
-def _table(name: str, entries: Sequence[Entry], unread: int) -> dict[str, JSON]:
+def _table(name: str, entries: Sequence[base.Entry], unread: int) -> dict[str, JSON]:
     """A table with the columns of ``nsys stats``; percentages refer to this table's own total.
 
     They are unknown if some of its rows are ``unread``.
     """
     ordered = sorted(entries, key=lambda row: (-(row.total or 0), -(row.count or 0), row.name))
     overall = None if unread else total_of([row.total for row in ordered])
-    unit = "MB" if name == COPY_SIZE else "ns"
+    unit = "MB" if name == base.COPY_SIZE else "ns"
     statistics = [f"{each} ({unit})" for each in ("Avg", "Med", "Min", "Max", "StdDev")]
-    head = ["Total (MB)"] if name == COPY_SIZE else ["Time (%)", "Total Time (ns)"]
+    head = ["Total (MB)"] if name == base.COPY_SIZE else ["Time (%)", "Total Time (ns)"]
     rows: list[list[JSON]] = []
     for row in ordered[:MOST_ROWS]:
         share = 100 * row.total / overall if overall and row.total is not None else None
-        first: list[JSON] = [row.total] if name == COPY_SIZE else [share, row.total]
+        first: list[JSON] = [row.total] if name == base.COPY_SIZE else [share, row.total]
         values = [row.average, row.median, row.minimum, row.maximum, row.deviation]
         rows.append([*first, row.count, *values, row.name[:LONGEST_NAME]])
     return {
-        "columns": [*head, COUNT_COLUMN[name], *statistics, NAME_COLUMN[name]],
+        "columns": [*head, base.COUNT_COLUMN[name], *statistics, base.NAME_COLUMN[name]],
         "rows": rows,
         "rows_left_out": max(0, len(ordered) - MOST_ROWS) + unread,
     }
@@ -197,7 +189,7 @@ def _table(name: str, entries: Sequence[Entry], unread: int) -> dict[str, JSON]:
 def _launches(profiles: Sequence[Profile]) -> int | None:
     """Launches of all kernels in the largest whole summary of times; ``None`` if there is none."""
     whole = [p.report.tables for p in profiles if not p.report.unread]
-    tables = [each[KERNELS] for each in whole if KERNELS in each]
+    tables = [each[base.KERNELS] for each in whole if base.KERNELS in each]
     known = [[row.count for row in rows if row.count is not None] for rows in tables]
     return max((sum(counts) for counts in known), default=None)
 
@@ -214,7 +206,7 @@ def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
     tool = counting[0].report.tool
     own_notes: list[str] = []
     kernels = _joined(counting, own_notes)
-    derived = not any(KERNELS in p.report.tables for p in profiles) and any(
+    derived = not any(base.KERNELS in p.report.tables for p in profiles) and any(
         kernel.parts.get("derived") is not None for kernel in kernels
     )
     timed = [p for p in profiles if p.report.tool == tool]
@@ -269,7 +261,7 @@ def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
         "dram_write_bytes_per_step": None,
         **totals,
         "kernels": rows[:MOST_KERNELS],
-        "time_source": DERIVED if derived else None,
+        "time_source": base.DERIVED if derived else None,
         "launches": None if unread else launches,
         "reason": None if known or why else _NOTHING_KNOWN,
         "notes": own_notes,
@@ -285,12 +277,12 @@ def _incomplete(launches: int, ran: int | None, unread: int) -> str | None:
     return None
 
 
-def _joined(profiles: Sequence[Profile], notes: list[str]) -> list[Kernel]:
+def _joined(profiles: Sequence[Profile], notes: list[str]) -> list[base.Kernel]:
     """The kernels of all files by name. Each part comes from one file."""
-    joined: dict[str, Kernel] = {}
+    joined: dict[str, base.Kernel] = {}
     for p in profiles:
         for kernel in p.report.kernels:
-            known = joined.get(kernel.name, Kernel(kernel.name, kernel.launches, {}))
+            known = joined.get(kernel.name, base.Kernel(kernel.name, kernel.launches, {}))
             if twice := known.parts.keys() & kernel.parts.keys() - {"duration"}:
                 what = ", ".join(sorted(twice))
                 raise UsageError(
@@ -302,21 +294,21 @@ def _joined(profiles: Sequence[Profile], notes: list[str]) -> list[Kernel]:
                     "times: the files are of different runs"
                 )
             parts = {**kernel.parts, **known.parts}
-            joined[kernel.name] = Kernel(kernel.name, known.launches, parts)
+            joined[kernel.name] = base.Kernel(kernel.name, known.launches, parts)
     return list(joined.values())
 
 
-def _with_duration(kernel: Kernel, profiles: Sequence[Profile]) -> Kernel:
+def _with_duration(kernel: base.Kernel, profiles: Sequence[Profile]) -> base.Kernel:
     """Add its time from a summary of the same tool, if that has as many launches."""
     for p in profiles:
-        for row in p.report.tables.get(KERNELS, ()):
+        for row in p.report.tables.get(base.KERNELS, ()):
             same = row.name == kernel.name and row.count == kernel.launches
             if same and row.total is not None and "duration" not in kernel.parts:
                 return replace(kernel, parts={**kernel.parts, "duration": row.total})
     return kernel
 
 
-def _from_rates(kernel: Kernel, notes: list[str]) -> Kernel:
+def _from_rates(kernel: base.Kernel, notes: list[str]) -> base.Kernel:
     """Derive bytes from throughput and time if the bytes themselves were not counted."""
     parts, duration = dict(kernel.parts), kernel.parts.get("duration")
     for direction in ("read", "write"):

@@ -9,19 +9,7 @@ from dataclasses import field, replace
 
 from gpuwatch.core.aggregate import grouped, total_of
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.profiles.base import (
-    KERNELS,
-    Entry,
-    Kernel,
-    Report,
-    Text,
-    added,
-    cells,
-    count,
-    line_notes,
-    number,
-    outside,
-)
+from gpuwatch.profiles import base
 
 DURATION = ("gpu__time_duration.sum", "gpu__time_duration.avg", "Duration")
 """Metrics of a launch's time, best first; ``Duration`` is on the page details."""
@@ -124,14 +112,14 @@ class _Report:
     unread: int = 0
 
 
-def read(text: Text) -> Report | None:
+def read(text: base.Text) -> base.Report | None:
     """The launches of the file, by kernel; ``None`` if it has no header of ncu.
 
     Raises:
         UsageError: a row is damaged, or launches are from different kinds of GPUs.
     """
     lines = enumerate(text.lines)
-    headers = ((at, cells(line)) for at, line in lines if '"Kernel Name"' in line)
+    headers = ((at, base.cells(line)) for at, line in lines if '"Kernel Name"' in line)
     at, header = next((each for each in headers if each[1] is not None), (0, None))
     if header is None:
         return None
@@ -149,20 +137,20 @@ def read(text: Text) -> Report | None:
         raise text.error(0, f"GPUs of compute capability {listed} in one file", _TOOL)
     launches = list(report.launches.values())
     times = _times(launches)
-    kernels = added([_kernel(launch, report.notes) for launch in launches])
-    return Report(
+    kernels = base.added([_kernel(launch, report.notes) for launch in launches])
+    return base.Report(
         _TOOL,
         None,
-        {KERNELS: times} if any(row.total is not None for row in times) else {},
+        {base.KERNELS: times} if any(row.total is not None for row in times) else {},
         kernels,
         capability=next(iter(report.capabilities), None),
-        notes=(*report.notes, *line_notes(_TOOL, report.foreign, report.unread)),
+        notes=(*report.notes, *base.line_notes(_TOOL, report.foreign, report.unread)),
         unread=report.unread,
     )
 
 
 def _rows(
-    text: Text, at: int, header: Sequence[str], report: _Report
+    text: base.Text, at: int, header: Sequence[str], report: _Report
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """The rows under a header, which may be mixed with the program's own output."""
     between = 0
@@ -173,7 +161,7 @@ def _rows(
             report.unread += is_row
             between += bool(line.strip()) and not is_row and not line.startswith("==")
             continue
-        row = cells(line)
+        row = base.cells(line)
         if row is None or len(row) != len(header):
             raise text.error(line_at, "a row that ends early: the file is cut off", _TOOL)
         if row == list(header):
@@ -182,7 +170,7 @@ def _rows(
         yield line_at, dict(zip(header, row, strict=True))
 
 
-def _details(text: Text, at: int, header: Sequence[str], report: _Report) -> None:
+def _details(text: base.Text, at: int, header: Sequence[str], report: _Report) -> None:
     """One row per metric; with ``--print-summary``, for all launches of a kernel together."""
     summary = "Average" in header and "Invocations" in header
     needed = {"Kernel Name", "Metric Name", "Metric Unit"}
@@ -190,17 +178,17 @@ def _details(text: Text, at: int, header: Sequence[str], report: _Report) -> Non
     if missing := needed - set(header):
         raise text.error(at, f"the header lacks {', '.join(sorted(missing))}", _TOOL)
     for line_at, row in _rows(text, at + 1, header, report):
-        many = count(row["Invocations"]) if summary else 1
+        many = base.count(row["Invocations"]) if summary else 1
         if many is None:
             raise text.error(line_at, "a row without a number of invocations", _TOOL)
         launch = _launch(report, row, many)
         metric = row["Metric Name"]
         raw = row["Average" if summary else "Metric Value"]
         if summary and wanted(metric):
-            figures = (number(row.get(name, "")) for name in ("Average", "Minimum", "Maximum"))
+            figures = (base.number(row.get(name, "")) for name in ("Average", "Minimum", "Maximum"))
             average, low, high = figures
-            entry = Entry(metric, many, None, average, minimum=low, maximum=high)
-            if wrong := outside(entry):
+            entry = base.Entry(metric, many, None, average, minimum=low, maximum=high)
+            if wrong := base.outside(entry):
                 raise text.error(line_at, wrong, _TOOL)
         if wanted(metric):
             launch.values[metric] = _value(
@@ -208,7 +196,7 @@ def _details(text: Text, at: int, header: Sequence[str], report: _Report) -> Non
             )
 
 
-def _raw(text: Text, at: int, header: Sequence[str], report: _Report) -> None:
+def _raw(text: base.Text, at: int, header: Sequence[str], report: _Report) -> None:
     """One row per launch; the row under the header has the units."""
     rows = _rows(text, at + 1, header, report)
     line_at, units = next(rows, (at, {}))
@@ -232,12 +220,12 @@ def _launch(report: _Report, row: Mapping[str, str], many: int) -> _Launch:
 
 
 def _value(
-    text: Text, at: int, metric: str, unit: str, raw: str, notes: dict[str, None]
+    text: base.Text, at: int, metric: str, unit: str, raw: str, notes: dict[str, None]
 ) -> float | None:
     """A metric of one launch in ns, bytes or counts; ``None`` if ncu has no value."""
     if raw.strip() in _NONE:
         return None
-    value = number(raw)
+    value = base.number(raw)
     if value is None:
         raise text.error(at, f"{raw[:40]!r} is not a value of {metric[:80]}", _TOOL)
     if metric in DURATION:
@@ -251,13 +239,13 @@ def _value(
     return value * factor
 
 
-def _kernel(launch: _Launch, notes: dict[str, None]) -> Kernel:
+def _kernel(launch: _Launch, notes: dict[str, None]) -> base.Kernel:
     """The parts of one launch, times the launches that it represents."""
     one = parts_of(launch.values, notes)
     if (duration := _duration(launch)) is not None:
         one["duration"] = duration
     parts = {part: None if v is None else v * launch.launches for part, v in one.items()}
-    return Kernel(launch.kernel, launch.launches, parts)
+    return base.Kernel(launch.kernel, launch.launches, parts)
 
 
 def _duration(launch: _Launch) -> float | None:
@@ -265,7 +253,7 @@ def _duration(launch: _Launch) -> float | None:
     return next((value for value in known if value is not None), None)
 
 
-def _times(launches: Sequence[_Launch]) -> tuple[Entry, ...]:
+def _times(launches: Sequence[_Launch]) -> tuple[base.Entry, ...]:
     """The table of kernels, as ``nsys stats`` would print it for these launches."""
     rows = []
     for name, each in grouped((launch.kernel, launch) for launch in launches).items():
@@ -273,10 +261,10 @@ def _times(launches: Sequence[_Launch]) -> tuple[Entry, ...]:
         known = [(_duration(launch), launch.launches) for launch in each]
         times = [(time, times_run) for time, times_run in known if time is not None]
         if len(times) < len(known) or not many:
-            rows.append(Entry(name, many, None))
+            rows.append(base.Entry(name, many, None))
             continue
         total = sum(time * times_run for time, times_run in times)
-        row = Entry(name, many, total, total / many)
+        row = base.Entry(name, many, total, total / many)
         if all(times_run == 1 for _, times_run in times):
             values = [time for time, _ in times]
             deviation = statistics.stdev(values) if len(values) > 1 else 0.0

@@ -11,22 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.profiles.base import (
-    API,
-    COPY_SIZE,
-    COPY_TIME,
-    KERNELS,
-    Entry,
-    Report,
-    Text,
-    cells,
-    count,
-    line_notes,
-    merged,
-    not_the_total,
-    number,
-    outside,
-)
+from gpuwatch.profiles import base
 
 _TOOL = "nsys"
 _NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -68,13 +53,13 @@ class _Layout:
     factors: dict[str, float | None]
 
 
-def read(text: Text) -> Report | None:
+def read(text: base.Text) -> base.Report | None:
     """All tables of the file; ``None`` if it has no header of ``nsys stats``.
 
     Raises:
         UsageError: a line under a header is not a row of its table.
     """
-    tables: dict[str, tuple[Entry, ...]] = {}
+    tables: dict[str, tuple[base.Entry, ...]] = {}
     notes: list[str] = []
     version, at, seen = None, 0, False
     while at < len(text.lines):
@@ -95,29 +80,29 @@ def read(text: Text) -> Report | None:
         at, header_at = behind, at
         if not rows:
             raise text.error(header_at, "a header without rows", _TOOL)
-        if layout.table == API and not all(_API_NAME.match(row.name) for row in rows):
+        if layout.table == base.API and not all(_API_NAME.match(row.name) for row in rows):
             continue  # ``osrt_sum`` has the same header
         if layout.table in tables:
             if _GRID in header:
                 continue  # ``cuda_gpu_kern_gb_sum``: the same kernels, by their grids
             why = f"a second table {layout.table}: import each run by itself"
             raise text.error(header_at, why, _TOOL)
-        tables[layout.table] = merged(rows)
+        tables[layout.table] = base.merged(rows)
         notes += doubts
-        if layout.table == COPY_SIZE and layout.factors["total"] is None:
+        if layout.table == base.COPY_SIZE and layout.factors["total"] is None:
             notes.append("the sizes of the copies are left out: the file does not say their unit")
     if not seen:
         return None
     if not tables:
         raise text.error(0, "it has none of the reports that gpuwatch reads", _TOOL)
-    return Report(_TOOL, version, tables, notes=tuple(notes))
+    return base.Report(_TOOL, version, tables, notes=tuple(notes))
 
 
-def _open(text: Text, at: int) -> tuple[list[str], Callable[[str], list[str] | None], int]:
+def _open(text: base.Text, at: int) -> tuple[list[str], Callable[[str], list[str] | None], int]:
     """Column names, a function that splits a row into columns, and the line of the first row."""
     line = text.lines[at]
     if "," in line:
-        return cells(line) or [], cells, at + 1
+        return base.cells(line) or [], base.cells, at + 1
     rule = text.lines[at + 1] if at + 1 < len(text.lines) else ""
     spans = [match.span() for match in re.finditer(r"-+", rule)]
     if len(spans) < 3 or rule.strip("- "):
@@ -151,14 +136,14 @@ def _layout(header: Sequence[str]) -> _Layout | None:
     if "Category" in header or "Range" in header:
         return None
     if titles["name"] == "operation":
-        table = COPY_TIME if timed else COPY_SIZE
+        table = base.COPY_TIME if timed else base.COPY_SIZE
     elif timed and titles["count"] == "instances":
-        table = KERNELS
+        table = base.KERNELS
     elif timed and titles["count"] in ("num calls", "calls"):
-        table = API
+        table = base.API
     else:
         return None
-    scale = _MEGABYTES if table == COPY_SIZE else _NANOSECONDS
+    scale = _MEGABYTES if table == base.COPY_SIZE else _NANOSECONDS
     whole = units["total"]
     factors: dict[str, float | None] = {
         meaning: scale.get(units[meaning] or whole or "")
@@ -169,19 +154,19 @@ def _layout(header: Sequence[str]) -> _Layout | None:
 
 
 def _rows(
-    text: Text,
+    text: base.Text,
     first: int,
     width: int,
     split: Callable[[str], list[str] | None],
     layout: _Layout,
     doubts: list[str],
-) -> tuple[list[Entry], int]:
+) -> tuple[list[base.Entry], int]:
     """The rows from line ``first`` to the next header, and its line; adds notes to ``doubts``.
 
     Lines that are not rows are left out, and behind an empty line or one of nsys's own so are the
     rows of a report that is not read.
     """
-    rows: list[Entry] = []
+    rows: list[base.Entry] = []
     at, foreign, between, behind_gap = first, 0, 0, False
     misfit: int | None = None
     while at < len(text.lines) and not _HEADER.match(text.lines[at]):
@@ -191,7 +176,7 @@ def _rows(
             if misfit is not None:
                 raise text.error(misfit, "a row that cannot be read, with others under it", _TOOL)
             rows.append(_entry(text, at, fields, layout))
-            if doubt := not_the_total(rows[-1], _step(fields, layout)):
+            if doubt := base.not_the_total(rows[-1], _step(fields, layout)):
                 doubts.append(doubt)
             foreign, between, behind_gap = foreign + between, 0, False
         elif _is_gap(line):
@@ -203,7 +188,7 @@ def _rows(
         else:
             between += 1
         at += 1
-    doubts += line_notes(_TOOL, foreign, 0)
+    doubts += base.line_notes(_TOOL, foreign, 0)
     return rows, at
 
 
@@ -211,7 +196,7 @@ def _fitting(fields: list[str] | None, width: int, layout: _Layout) -> list[str]
     """The fields of a line that is a row of this table, else ``None``."""
     if fields is None or len(fields) != width:
         return None
-    numbers = (number(fields[layout.columns[meaning]]) for meaning in ("count", "total"))
+    numbers = (base.number(fields[layout.columns[meaning]]) for meaning in ("count", "total"))
     return fields if any(each is not None for each in numbers) else None
 
 
@@ -237,19 +222,19 @@ def _step(fields: Sequence[str], layout: _Layout) -> float:
     )
 
 
-def _entry(text: Text, at: int, fields: Sequence[str], layout: _Layout) -> Entry:
-    many = count(fields[layout.columns["count"]])
+def _entry(text: base.Text, at: int, fields: Sequence[str], layout: _Layout) -> base.Entry:
+    many = base.count(fields[layout.columns["count"]])
     name = fields[layout.columns["name"]].strip()
     if many is None or not name:
         raise text.error(at, "a row without a count or without a name", _TOOL)
     values: dict[str, float | None] = {}
     for meaning, factor in layout.factors.items():
         raw = fields[layout.columns[meaning]]
-        value = number(raw)
+        value = base.number(raw)
         if value is None and raw.strip():
             raise text.error(at, f"{raw[:40]!r} is not a number", _TOOL)
         values[meaning] = None if value is None or factor is None else value * factor
-    entry = Entry(name, many, values.pop("total"), **values)
-    if wrong := outside(entry):
+    entry = base.Entry(name, many, values.pop("total"), **values)
+    if wrong := base.outside(entry):
         raise text.error(at, wrong, _TOOL)
     return entry

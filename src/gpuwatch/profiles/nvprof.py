@@ -8,24 +8,7 @@ from dataclasses import field
 
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.profiles.base import (
-    API,
-    COPY_TIME,
-    KERNELS,
-    ROUNDED,
-    Entry,
-    Kernel,
-    Report,
-    Text,
-    added,
-    cells,
-    count,
-    line_notes,
-    merged,
-    not_the_total,
-    number,
-    outside,
-)
+from gpuwatch.profiles import base
 
 _TRANSACTION_BYTES = 32
 """Size of a DRAM transaction and of a sector: CUDA Profiler User's Guide, metrics reference."""
@@ -64,10 +47,10 @@ _VALUE = re.compile(r"([0-9.]+(?:[eE][+-]?\d+)?)([A-Za-z/]*)", re.ASCII)
 
 
 def average_of(metric: str, text: str) -> float | None:
-    return scaled(text, _RATES) if metric.endswith("_throughput") else number(text)
+    return scaled(text, _RATES) if metric.endswith("_throughput") else base.number(text)
 
 
-def kernel_of(name: str, values: Sequence[tuple[str, int, str]]) -> Kernel:
+def kernel_of(name: str, values: Sequence[tuple[str, int, str]]) -> base.Kernel:
     """The counts of one kernel on one device from its metrics."""
     by_metric = {metric: (many, average) for metric, many, average in values}
     used = set(by_metric)
@@ -88,10 +71,10 @@ def kernel_of(name: str, values: Sequence[tuple[str, int, str]]) -> Kernel:
     launches = max(many for many, _ in by_metric.values())
     averages = {metric: text for metric, (_, text) in by_metric.items()}
     if not _derivable(averages):
-        return Kernel(name, launches, parts)
+        return base.Kernel(name, launches, parts)
     time, why_none = _derived(averages)
     parts["derived"] = None if time is None else time * launches
-    return Kernel(name, launches, parts, why_none)
+    return base.Kernel(name, launches, parts, why_none)
 
 
 def _derivable(averages: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -110,7 +93,7 @@ def _derived(averages: Mapping[str, str]) -> tuple[float | None, str | None]:
     """
     times = []
     for printed_count, printed_rate in _derivable(averages):
-        transactions, rate = number(printed_count), scaled(printed_rate, _RATES)
+        transactions, rate = base.number(printed_count), scaled(printed_rate, _RATES)
         if transactions and rate:
             time = transactions * _TRANSACTION_BYTES / rate * 1e9
             times.append((_rounding(printed_count) + _rounding(printed_rate), time))
@@ -120,7 +103,7 @@ def _derived(averages: Mapping[str, str]) -> tuple[float | None, str | None]:
     if abs(time - other) > slack * time + (other_slack + _SAME) * other:
         one, two = (units.milliseconds(each / 1e9) for _, each in times)
         return None, f"its DRAM reads give {one} a launch, its writes {two}"
-    if slack > ROUNDED:
+    if slack > base.ROUNDED:
         return None, "too few DRAM transactions were counted"
     return time, None
 
@@ -129,12 +112,12 @@ def _rounding(printed: str) -> float:
     """One of the last printed digit, relative to the figure."""
     digits = _VALUE.fullmatch(printed.strip())
     mantissa = re.split("[eE]", digits.group(1))[0] if digits else ""
-    return 10.0 ** -len(mantissa.partition(".")[2]) / (number(mantissa) or 1.0)
+    return 10.0 ** -len(mantissa.partition(".")[2]) / (base.number(mantissa) or 1.0)
 
 
 def scaled(text: str, units: dict[str, float]) -> float | None:
     split = _VALUE.fullmatch(text.strip()) if len(text) < 60 else None
-    value = number(split.group(1)) if split else None
+    value = base.number(split.group(1)) if split else None
     if split is None or value is None or split.group(2) not in units:
         return None
     return value * units[split.group(2)]
@@ -170,9 +153,9 @@ _CUT_OFF = "a row that ends early: the log is cut off"
 class _Log:
     """The data read so far."""
 
-    text: Text
-    times: dict[str, list[Entry]] = field(default_factory=dict)
-    kernels: list[Kernel] = field(default_factory=list)
+    text: base.Text
+    times: dict[str, list[base.Entry]] = field(default_factory=dict)
+    kernels: list[base.Kernel] = field(default_factory=list)
     devices: dict[str, None] = field(default_factory=dict)
     section: str = "GPU activities"
     notes: dict[str, None] = field(default_factory=dict)
@@ -186,7 +169,7 @@ class _Log:
 
     def cells(self, at: int, line: str, width: int) -> list[str] | None:
         """The fields of a row of a CSV table; ``None`` if it is none."""
-        row = cells(line)
+        row = base.cells(line)
         if row is not None and len(row) == width:
             return row
         if self.is_last(at):
@@ -205,7 +188,7 @@ class _Table:
         """End the table."""
 
 
-def read(text: Text) -> Report | None:
+def read(text: base.Text) -> base.Report | None:
     """All tables of the log; ``None`` if it has no header of nvprof.
 
     The program's own lines between the rows are left out and counted.
@@ -242,15 +225,15 @@ def read(text: Text) -> Report | None:
     if not log.times and not log.kernels:
         why = f"no kernel was timed, and none of the metrics {', '.join(PARTS)} is there"
         raise text.error(0, why, _TOOL)
-    tables = {name: merged(rows) for name, rows in log.times.items()}
-    return Report(
+    tables = {name: base.merged(rows) for name, rows in log.times.items()}
+    return base.Report(
         _TOOL,
         None,
         tables,
-        added(log.kernels),
+        base.added(log.kernels),
         tuple(log.devices),
         command=command,
-        notes=(*log.notes, *line_notes(_TOOL, foreign, log.unread)),
+        notes=(*log.notes, *base.line_notes(_TOOL, foreign, log.unread)),
         unread=log.unread,
     )
 
@@ -261,9 +244,9 @@ def _begun(log: _Log, at: int, line: str) -> _Table | None:
         return _Summary(log)
     if _METRICS.match(line):
         return _Metrics(log)
-    if '"Time(%)"' in line and (cells(line) or [])[-7:] == _SUMMARY_CSV:
+    if '"Time(%)"' in line and (base.cells(line) or [])[-7:] == _SUMMARY_CSV:
         return _SummaryCsv(log, at)
-    if '"Kernel"' in line and (cells(line) or [])[:3] == _METRICS_CSV:
+    if '"Kernel"' in line and (base.cells(line) or [])[:3] == _METRICS_CSV:
         return _MetricsCsv(log, at)
     return None
 
@@ -300,8 +283,8 @@ class _SummaryCsv(_Table):
 
     def __init__(self, log: _Log, at: int) -> None:
         lines = log.text.lines
-        header = cells(lines[at]) or []
-        units = (cells(lines[at + 1]) or []) if at + 1 < len(lines) else []
+        header = base.cells(lines[at]) or []
+        units = (base.cells(lines[at + 1]) or []) if at + 1 < len(lines) else []
         times = [len(header) + offset for offset in (-6, -4, -3, -2)]
         if len(units) != len(header) or any(units[each] not in NS for each in times):
             raise log.text.error(at, "a header without the line of units under it", _TOOL)
@@ -324,20 +307,20 @@ class _SummaryCsv(_Table):
 
 def _time(log: _Log, at: int, section: str, calls: str, values: Sequence[str], name: str) -> None:
     total, average, low, high = (scaled(value, NS) for value in values)
-    many = count(calls)
+    many = base.count(calls)
     if many is None or None in (total, average, low, high):
         raise log.text.error(at, "a row whose times cannot be read", _TOOL)
     if section == "API calls":
-        table = API
+        table = base.API
     elif section == "GPU activities":
-        table = COPY_TIME if name.startswith(_COPIES) else KERNELS
+        table = base.COPY_TIME if name.startswith(_COPIES) else base.KERNELS
     else:
         log.notes[f"the section {section[:40]} is left out"] = None
         return
-    entry = Entry(name.strip(), many, total, average, minimum=low, maximum=high)
-    if wrong := outside(entry):
+    entry = base.Entry(name.strip(), many, total, average, minimum=low, maximum=high)
+    if wrong := base.outside(entry):
         raise log.text.error(at, wrong, _TOOL)
-    if doubt := not_the_total(entry):
+    if doubt := base.not_the_total(entry):
         log.notes[doubt] = None
     log.times.setdefault(table, []).append(entry)
 
@@ -396,7 +379,7 @@ class _MetricsCsv(_Table):
     csv = True
 
     def __init__(self, log: _Log, at: int) -> None:
-        header = cells(log.text.lines[at]) or []
+        header = base.cells(log.text.lines[at]) or []
         name = next((each for each in ("Metric Name", "Event Name") if each in header), None)
         if name is None or "Avg" not in header:
             raise log.text.error(at, "a header without the names of metrics or averages", _TOOL)
@@ -431,14 +414,14 @@ def _value(
 
     Instead of a missing number the tool prints a word in angle brackets.
     """
-    many = count(invocations)
+    many = base.count(invocations)
     if many is None or len(three) < 3:
         raise log.text.error(at, _CUT_OFF, _TOOL)
     low, high, average = (average_of(metric, each) for each in three)
     if not three[2].startswith("<"):
         if low is None or high is None or average is None:
             raise log.text.error(at, f"a row of {metric} that cannot be read", _TOOL)
-        if not low * (1 - ROUNDED) <= average <= high * (1 + ROUNDED):
+        if not low * (1 - base.ROUNDED) <= average <= high * (1 + base.ROUNDED):
             raise log.text.error(at, f"an average of {metric} outside its own range", _TOOL)
     return metric, many, three[2]
 

@@ -7,18 +7,7 @@ from collections.abc import Iterator, Sequence
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.study import interval_plot
 from gpuwatch.core.text import clean, markdown
-from gpuwatch.report.document import study
-from gpuwatch.report.document.blocks import (
-    MARKDOWN,
-    Bars,
-    Document,
-    Heading,
-    Intervals,
-    Item,
-    Section,
-    Sentence,
-    Table,
-)
+from gpuwatch.report.document import blocks, study
 from gpuwatch.report.tables import markdown_table
 from gpuwatch.report.text import bars
 
@@ -37,9 +26,9 @@ def as_markdown(result: StudyResult, *, roofline: str | None = None) -> str:
     return written(study.document(result), roofline)
 
 
-def written(of: Document, roofline: str | None = None) -> str:
+def written(of: blocks.Document, roofline: str | None = None) -> str:
     """``of`` as GitHub Markdown; what is not folded stands first."""
-    sections = [section for section in of.sections if MARKDOWN in section.formats]
+    sections = [section for section in of.sections if blocks.MARKDOWN in section.formats]
     parts = [
         *_beginning(of),
         *(_section(section) for section in sections if not section.folded),
@@ -61,10 +50,10 @@ def written(of: Document, roofline: str | None = None) -> str:
     return "\n".join(filter(None, parts)) + "\n"
 
 
-def _beginning(of: Document) -> Iterator[str]:
+def _beginning(of: blocks.Document) -> Iterator[str]:
     """Title, legend, the figures of a single run, verdicts, the chart, and what is missing."""
     yield f"# {markdown(of.title)}\n"
-    yield _items([Sentence(each.letter, each.text) for each in of.legend])
+    yield _items([blocks.Sentence(each.letter, each.text) for each in of.legend])
     if of.figures:
         figures = [
             [markdown(each.name), markdown(each.value), markdown(clean(each.note, _LONGEST_TEXT))]
@@ -72,7 +61,7 @@ def _beginning(of: Document) -> Iterator[str]:
         ]
         yield markdown_table(["figure", "value", "how it was obtained"], figures, left=3) + "\n"
     yield _items(of.answer)
-    if isinstance(of.chart, Bars):
+    if isinstance(of.chart, blocks.Bars):
         yield f"{markdown(of.chart.title)}:\n"
     yield _items([of.chart] if of.chart is not None else [])
     yield _items(of.missing)
@@ -81,7 +70,7 @@ def _beginning(of: Document) -> Iterator[str]:
         yield "<br>\n".join(map(markdown, of.origin)) + "\n"
 
 
-def _section(section: Section) -> str:
+def _section(section: blocks.Section) -> str:
     """A section, under a heading or folded; empty if nothing of it can be written."""
     title, body = section.title, _items(section.items)
     if body and section.folded:
@@ -91,36 +80,40 @@ def _section(section: Section) -> str:
     return f"{heading}{body}" if body else ""
 
 
-def _items(items: Sequence[Item]) -> str:
+def _items(items: Sequence[blocks.Item]) -> str:
     """Blocks with a blank line between them unless both belong to one list, and one at the end."""
     lines: list[str] = []
-    before: Item | None = None
+    before: blocks.Item | None = None
     for item in items:
         new = _item(item)
-        if new and lines and not (isinstance(item, Sentence) and isinstance(before, Sentence)):
+        if (
+            new
+            and lines
+            and not (isinstance(item, blocks.Sentence) and isinstance(before, blocks.Sentence))
+        ):
             lines.append("")
         lines += new
         before = item if new else before
     return "".join(f"{line}\n" for line in lines)
 
 
-def _item(item: Item) -> list[str]:
-    if isinstance(item, Sentence):
+def _item(item: blocks.Item) -> list[str]:
+    if isinstance(item, blocks.Sentence):
         word = f"**{markdown(item.word)}** " if item.word else ""
         hint = f". Fix: {markdown(item.hint)}" if item.hint else ""
         return [f"- {word}{markdown(clean(item.text, _LONGEST_TEXT))}{hint}"]
-    if isinstance(item, Heading):
+    if isinstance(item, blocks.Heading):
         return [f"**{markdown(item.text)}**"]
-    if isinstance(item, Table):
+    if isinstance(item, blocks.Table):
         rows = [
             ["<br>".join(map(markdown, cell.replace("\t", " ").split("\n"))) for cell in row]
             for row in item.rows
         ]
         return [markdown_table([markdown(cell) for cell in item.head], rows)]
     drawn: list[str] = []
-    if isinstance(item, Bars):
+    if isinstance(item, blocks.Bars):
         drawn = bars(item, _PLOT_COLUMNS)
-    elif isinstance(item, Intervals):
+    elif isinstance(item, blocks.Intervals):
         changes = [(each.name, each.verdict) for each in item.changes]
         drawn = interval_plot.rows(changes, _PLOT_COLUMNS)
     return ["```text", *(line.replace("`", "'") for line in drawn), "```"] if drawn else []

@@ -13,18 +13,7 @@ from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.study import interval_plot
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean, cut
-from gpuwatch.report.document import study
-from gpuwatch.report.document.blocks import (
-    CHANGED,
-    TEXT,
-    Bars,
-    Document,
-    Heading,
-    Intervals,
-    Item,
-    Sentence,
-    Table,
-)
+from gpuwatch.report.document import blocks, study
 
 _NARROWEST, _WIDEST = 40, 100
 """Limits on the width of sentences, in columns."""
@@ -67,7 +56,7 @@ def terminal(
     return as_text(study.brief(result) if short else study.document(result), columns, colours)
 
 
-def as_text(of: Document, columns: int, colours: bool = False) -> str:
+def as_text(of: blocks.Document, columns: int, colours: bool = False) -> str:
     """``of`` as lines, with the codes of a terminal's ``colours``."""
     rows = [row for part in parts(of, columns) for row in (*part.heading, *part.body)]
     lines = ["".join(_coloured(*span) if colours else span[0] for span in row) for row in rows]
@@ -79,15 +68,15 @@ def _coloured(text: str, role: str) -> str:
     return f"\x1b[{code}m{text}\x1b[m" if code and text.strip() else text
 
 
-def parts(of: Document, columns: int, first: int | None = None) -> Iterator[Part]:
+def parts(of: blocks.Document, columns: int, first: int | None = None) -> Iterator[Part]:
     """All parts in order.
 
     A table that is too wide is split into several below each other; with ``first`` it has one part
     alone, whose columns begin with that one of those that are not kept.
     """
     columns = max(_NARROWEST, columns)
-    legend = [Sentence(each.letter, each.text) for each in of.legend]
-    chart = [of.chart] if isinstance(of.chart, Intervals) else []
+    legend = [blocks.Sentence(each.letter, each.text) for each in of.legend]
+    chart = [of.chart] if isinstance(of.chart, blocks.Intervals) else []
     for items in (legend, of.answer, chart, of.missing):
         yield from _blocks(items, columns, first)
     rows = [row for each in of.asked for row in _wrap("", each, columns, "strong")]
@@ -95,7 +84,7 @@ def parts(of: Document, columns: int, first: int | None = None) -> Iterator[Part
     yield Part((), ((), *rows) if rows else ())
     question = ""
     for section in of.sections:
-        if TEXT not in section.formats:
+        if blocks.TEXT not in section.formats:
             continue
         if section.of and section.of != question:
             name = clean(section.of, 200)
@@ -115,26 +104,28 @@ def parts(of: Document, columns: int, first: int | None = None) -> Iterator[Part
             yield from _blocks(section.items, columns, first)
 
 
-def _blocks(items: Sequence[Item], columns: int, first: int | None) -> Iterator[Part]:
+def _blocks(items: Sequence[blocks.Item], columns: int, first: int | None) -> Iterator[Part]:
     """The items that can be written, after a blank row; tables and plots stand apart."""
     width = 0
     rows: list[Row] = [()]
-    before: Item | None = None
+    before: blocks.Item | None = None
     for at, item in enumerate(items):
-        if before is None or isinstance(before, Heading):
-            until = itertools.takewhile(lambda each: not isinstance(each, Heading), items[at:])
-            words = [clean(each.word) for each in until if isinstance(each, Sentence)]
+        if before is None or isinstance(before, blocks.Heading):
+            until = itertools.takewhile(
+                lambda each: not isinstance(each, blocks.Heading), items[at:]
+            )
+            words = [clean(each.word) for each in until if isinstance(each, blocks.Sentence)]
             width = max((len(word) for word in words if len(word) <= _LONGEST_WORD), default=0)
-        if isinstance(item, Table):
+        if isinstance(item, blocks.Table):
             if len(rows) > 1:
                 yield Part((), tuple(rows))
             yield from _table(item, columns, first)
             rows = [()]
-        elif isinstance(item, Sentence):
+        elif isinstance(item, blocks.Sentence):
             rows += _sentence(item, width, columns)
-        elif isinstance(item, Heading):
+        elif isinstance(item, blocks.Heading):
             rows += _wrap("", f"{item.text}:", columns, "muted")
-        elif isinstance(item, Intervals):
+        elif isinstance(item, blocks.Intervals):
             rows += _intervals(item, columns)
         else:
             continue
@@ -143,7 +134,7 @@ def _blocks(items: Sequence[Item], columns: int, first: int | None) -> Iterator[
         yield Part((), tuple(rows))
 
 
-def _sentence(item: Sentence, width: int, columns: int) -> list[Row]:
+def _sentence(item: blocks.Sentence, width: int, columns: int) -> list[Row]:
     word = clean(item.word)
     fits = 0 < len(word) <= _LONGEST_WORD
     text = item.text if fits or not word else f"{word}: {item.text}"
@@ -176,7 +167,7 @@ def _wrap(name: str, text: str, columns: int, role: str, name_role: str = "text"
     return [((start, name_role), (line, role)) for start, line in zip(starts, shown, strict=True)]
 
 
-def _intervals(of: Intervals, columns: int) -> list[Row]:
+def _intervals(of: blocks.Intervals, columns: int) -> list[Row]:
     """The sides, one row per verdict with its name in front, and the axis; ASCII but for names."""
     chart = interval_plot.plot([(each.name, each.verdict) for each in of.changes], columns)
     if chart is None:
@@ -196,7 +187,7 @@ def _intervals(of: Intervals, columns: int) -> list[Row]:
     return [*rows, ((f"{start}{chart.scale}", "muted"),)]
 
 
-def bars(of: Bars, width: int) -> list[str]:
+def bars(of: blocks.Bars, width: int) -> list[str]:
     """One row per bar: its name, ``#`` for its length, its value; at most ``width`` characters."""
     names = [clean(bar.name, _LONGEST_NAME) for bar in of.bars]
     name = max(map(len, names))
@@ -210,7 +201,7 @@ def bars(of: Bars, width: int) -> list[str]:
     ]
 
 
-def _table(table: Table, columns: int, first: int | None) -> Iterator[Part]:
+def _table(table: blocks.Table, columns: int, first: int | None) -> Iterator[Part]:
     """One table, or several below each other, each at most ``columns`` wide.
 
     What stands in brackets below a value is beside it where there is room. All of them have the
@@ -333,7 +324,7 @@ def _lines(row: Sequence[str]) -> list[list[str]]:
     ]
 
 
-_ROLES = {CHANGED: "strong", BETTER: "good", WORSE: "bad"}
+_ROLES = {blocks.CHANGED: "strong", BETTER: "good", WORSE: "bad"}
 
 
 def _page(

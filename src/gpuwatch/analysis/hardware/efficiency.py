@@ -6,24 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from gpuwatch.analysis.hardware.ceilings import (
-    BANDWIDTH,
-    Ceiling,
-    ceilings_of,
-    data_type_of,
-    devices_of_run,
-    every_ceiling_of,
-    is_over,
-)
-from gpuwatch.analysis.hardware.crosscheck import (
-    Finding,
-    Means,
-    clocks_of,
-    findings_of,
-    held_down,
-    limit_of,
-    shared,
-)
+from gpuwatch.analysis.hardware import ceilings, crosscheck
 from gpuwatch.analysis.hardware.energy import COUNTER, CPU_POWER, POWER, Energy, energy_of
 from gpuwatch.analysis.hardware.mfu import MfuPeak, hfu_of, mfu_peaks
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
@@ -136,7 +119,7 @@ class Share:
     """A rate as a share of a ceiling; not clipped at 1."""
 
     value: float
-    ceiling: Ceiling
+    ceiling: ceilings.Ceiling
 
 
 @dataclass(frozen=True)
@@ -172,7 +155,7 @@ class Efficiency:
     traffic: Traffic
     energy: Energy
     roofline: Roofline
-    findings: tuple[Finding, ...]
+    findings: tuple[crosscheck.Finding, ...]
     """Results of the cross-checks, warnings first."""
 
     @property
@@ -214,14 +197,14 @@ def efficiency_of(
 ) -> Efficiency:
     """The efficiency of a run; ``metrics`` and ``by_device`` are the statistics over ``window``."""
     run, count = mapping(meta.get("run")), mapping(meta.get("count"))
-    of_run = devices_of_run(meta, devices)
+    of_run = ceilings.devices_of_run(meta, devices)
     gpus = tuple(device for device in of_run if device.kind == "gpu")
     ids = [gpu.id for gpu in gpus]
     steady = window.kind == "timed steps"
     steps = work.count if steady else None
     doubt = program.doubt or work.part
-    data_type = data_type_of(run)
-    every = every_ceiling_of(meta, devices)
+    data_type = ceilings.data_type_of(run)
+    every = ceilings.every_ceiling_of(meta, devices)
     flop, size = _rate(metrics, "gpuwatch.flop.rate"), _rate(metrics, "gpuwatch.bytes.rate")
     traffic = traffic_of(samples, ids, window, steps, metrics[METRIC].reason, doubt)
     whole = traffic.rate.value if traffic.rate.method is Method.MEASURED else None
@@ -241,8 +224,8 @@ def efficiency_of(
         bytes=size.value,
         measured_bytes=whole if steady or flop.value is None else None,
         unmeasured=traffic.missing,
-        clocks=clocks_of(gpus, means),
-        limit=limit_of(gpus, data_type),
+        clocks=crosscheck.clocks_of(gpus, means),
+        limit=crosscheck.limit_of(gpus, data_type),
         most_executed=most.value,
         executed_flop=_times(None if counters is None else counters.flop_per_step, rate),
         executed_bytes=_times(None if counters is None else counters.dram_bytes_per_step, rate),
@@ -258,7 +241,7 @@ def efficiency_of(
     )
     over = mfu_peaks(meta, devices)
     mfu, mfu_at_maximum_clock = (peak.mfu(flop) for peak in over)
-    roofline = roofline_of(program, rates, ceilings_of(meta, devices), data_type)
+    roofline = roofline_of(program, rates, ceilings.ceilings_of(meta, devices), data_type)
     intensity = unknown("FLOP/By", roofline.reason or "not known")
     if roofline.points:
         point = roofline.points[0]
@@ -267,15 +250,17 @@ def efficiency_of(
     upper = most.value if steady and data_type is not None else None
     own_gpus, own_means = ((), {}) if absent else (gpus, means)
     findings = [
-        *findings_of(own_gpus, own_means, data_type, flop.value, upper),
-        *([held] if (held := held_down(gpus, means)) else []),
-        *shared(gpus, processes, window, run, metrics),
+        *crosscheck.findings_of(own_gpus, own_means, data_type, flop.value, upper),
+        *([held] if (held := crosscheck.held_down(gpus, means)) else []),
+        *crosscheck.shared(gpus, processes, window, run, metrics),
     ]
     return Efficiency(
         covers=tuple(device.id for device in of_run),
         data_type=data_type,
         flop_rate=flop,
-        flop_shares=_shares(None if is_over(rates.limit, flop.value) else flop.value, own_ceilings),
+        flop_shares=_shares(
+            None if ceilings.is_over(rates.limit, flop.value) else flop.value, own_ceilings
+        ),
         most_executed=most,
         most_executed_shares=_shares(most.value, own_ceilings),
         mfu=mfu,
@@ -283,9 +268,9 @@ def efficiency_of(
         mfu_peaks=over,
         hfu=hfu_of(mfu, count),
         bytes_rate=size,
-        bytes_shares=_shares(size.value, every.get(BANDWIDTH, ())),
+        bytes_shares=_shares(size.value, every.get(ceilings.BANDWIDTH, ())),
         bandwidth=traffic.rate,
-        bandwidth_shares=_shares(traffic.rate.value, every.get(BANDWIDTH, ())),
+        bandwidth_shares=_shares(traffic.rate.value, every.get(ceilings.BANDWIDTH, ())),
         intensity=intensity,
         traffic=traffic,
         energy=energy_of(samples, ids, window, steps, work.samples, metrics[COUNTER].reason, doubt),
@@ -306,7 +291,7 @@ def _mean(metrics: Metrics, name: str) -> float | None:
     return None if statistic is None else statistic.mean
 
 
-def _means(by_device: Mapping[str, Metrics], ids: Sequence[str]) -> Means:
+def _means(by_device: Mapping[str, Metrics], ids: Sequence[str]) -> crosscheck.Means:
     return {
         id_: {
             name: statistic.mean
@@ -317,10 +302,10 @@ def _means(by_device: Mapping[str, Metrics], ids: Sequence[str]) -> Means:
     }
 
 
-def _shares(value: float | None, ceilings: Sequence[Ceiling]) -> tuple[Share, ...]:
+def _shares(value: float | None, of: Sequence[ceilings.Ceiling]) -> tuple[Share, ...]:
     if value is None:
         return ()
-    return tuple(Share(value / ceiling.value, ceiling) for ceiling in ceilings)
+    return tuple(Share(value / ceiling.value, ceiling) for ceiling in of)
 
 
 def _times(per_step: float | None, rate: float | None) -> float | None:

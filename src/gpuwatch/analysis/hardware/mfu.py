@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpuwatch.analysis.hardware.ceilings import (
-    PEAK,
-    SHEET,
-    UNKNOWN_GPUS,
-    Ceiling,
-    data_type_of,
-    devices_of_run,
-    every_ceiling_of,
-    gpus_unknown,
-    is_over,
-    peaks_of,
-    sheet_peaks_of,
-)
+from gpuwatch.analysis.hardware import ceilings
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -44,10 +32,10 @@ class MfuPeak:
 
     name: str
     """``MFU`` or ``MFU at maximum clock``."""
-    ceiling: Ceiling | None
+    ceiling: ceilings.Ceiling | None
     reason: str | None
     """Why it is not known."""
-    limit: Ceiling | None = None
+    limit: ceilings.Ceiling | None = None
     """What no run can pass: the peak at the maximum clock."""
 
     def mfu(self, flop: MeasuredValue) -> MeasuredValue:
@@ -56,7 +44,7 @@ class MfuPeak:
             return unknown("1", flop.reason or "no FLOP/s are known")
         if self.ceiling is None:
             return unknown("1", self.reason or "no peak is known")
-        if is_over(self.limit, flop.value) and self.limit is not None:
+        if ceilings.is_over(self.limit, flop.value) and self.limit is not None:
             most = f"{self.limit.text}, {units.si(self.limit.value, 'FLOP/s')}"
             return unknown(
                 "1", f"{units.si(flop.value, 'FLOP/s')} are counted, and no run can pass the {most}"
@@ -81,25 +69,28 @@ def hfu_of(mfu: MeasuredValue, count: Mapping[str, JSON]) -> MeasuredValue:
 
 def mfu_peaks(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> tuple[MfuPeak, MfuPeak]:
     """The peaks of the data sheet and at the maximum clock."""
-    return _peak(MFU, SHEET, meta, devices), _peak(MFU_AT_MAXIMUM_CLOCK, PEAK, meta, devices)
+    return (
+        _peak(MFU, ceilings.SHEET, meta, devices),
+        _peak(MFU_AT_MAXIMUM_CLOCK, ceilings.PEAK, meta, devices),
+    )
 
 
 def _peak(name: str, kind: str, meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> MfuPeak:
-    if gpus_unknown(devices):
-        return MfuPeak(name, None, UNKNOWN_GPUS)
-    gpus = [device for device in devices_of_run(meta, devices) if device.kind == "gpu"]
-    data_type = data_type_of(mapping(meta.get("run")))
-    ceilings = every_ceiling_of(meta, devices).get(data_type or "", ())
+    if ceilings.gpus_unknown(devices):
+        return MfuPeak(name, None, ceilings.UNKNOWN_GPUS)
+    gpus = [device for device in ceilings.devices_of_run(meta, devices) if device.kind == "gpu"]
+    data_type = ceilings.data_type_of(mapping(meta.get("run")))
+    known = ceilings.every_ceiling_of(meta, devices).get(data_type or "", ())
     if not gpus:
-        measured = ": see the share of the measured product" if ceilings else ""
+        measured = ": see the share of the measured product" if known else ""
         return MfuPeak(name, None, f"a CPU's peak is not known{measured}")
     if data_type is None:
         reason = "the workload did not report a data type whose peak is known"
         return MfuPeak(name, None, reason)
-    of_kind = {ceiling.kind: ceiling for ceiling in ceilings}
+    of_kind = {each.kind: each for each in known}
     if kind in of_kind:
-        return MfuPeak(name, of_kind[kind], None, of_kind.get(PEAK))
-    of_gpu = sheet_peaks_of if kind == SHEET else peaks_of
+        return MfuPeak(name, of_kind[kind], None, of_kind.get(ceilings.PEAK))
+    of_gpu = ceilings.sheet_peaks_of if kind == ceilings.SHEET else ceilings.peaks_of
     peaks = (of_gpu(gpu).get(data_type) for gpu in gpus)
     found = next((each.reason for each in peaks if each and each.reason), None)
     return MfuPeak(name, None, found or f"the {data_type} peak of this GPU is not known")

@@ -7,17 +7,8 @@ from statistics import median_low
 
 import numpy as np
 
+from gpuwatch.analysis.ranks import stragglers
 from gpuwatch.analysis.ranks.own_time import Cells, cells_of, own_seconds, seconds_of
-from gpuwatch.analysis.ranks.stragglers import (
-    FEWEST_BLOCKS,
-    METRICS,
-    Excess,
-    Judged,
-    Measured,
-    Reason,
-    judge,
-    reasons,
-)
 from gpuwatch.analysis.samples.source import Source, select_channels
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.core.aggregate import average_of, grouped, total_of
@@ -97,8 +88,8 @@ class RankFigures:
 class Straggler:
     """A rank that is slower than the others beyond noise."""
 
-    excess: Excess
-    goes_with: tuple[Reason, ...]
+    excess: stragglers.Excess
+    goes_with: tuple[stragglers.Reason, ...]
 
 
 @dataclass(frozen=True)
@@ -114,7 +105,7 @@ class Ranks:
     imbalance: float | None
     """The longest own time over the median of all (of an even number the lower of the two in the
     middle), less 1."""
-    excesses: tuple[Excess, ...]
+    excesses: tuple[stragglers.Excess, ...]
     stragglers: tuple[Straggler, ...]
     """The slowest first."""
     reason: str | None
@@ -203,27 +194,27 @@ def tokens_per_second(figures: Sequence[RankFigures]) -> float | None:
 
 def _judged(
     figures: Sequence[RankFigures], cells: Cells | None, step_seconds: float | None
-) -> tuple[Judged, str | None]:
-    nothing = Judged((), (), 0)
+) -> tuple[stragglers.Judged, str | None]:
+    nothing = stragglers.Judged((), (), 0)
     if not all(each.steps for each in figures) or step_seconds is None:
         return nothing, NO_STEPS
     if any(each.own_seconds is None for each in figures):
         return nothing, NO_PHASES
-    judged = nothing if cells is None else judge(cells, step_seconds)
-    if judged.blocks < FEWEST_BLOCKS:
+    judged = nothing if cells is None else stragglers.judge(cells, step_seconds)
+    if judged.blocks < stragglers.FEWEST_BLOCKS:
         return judged, (
             f"too few timed steps that all ranks share: {judged.blocks} stretches of about two "
-            f"seconds or one step, and {FEWEST_BLOCKS} are needed"
+            f"seconds or one step, and {stragglers.FEWEST_BLOCKS} are needed"
         )
     return judged, None
 
 
 def _goes_with(
-    excess: Excess,
+    excess: stragglers.Excess,
     rows: Sequence[RankRow],
     steps: Sequence[RankStepRow],
     sampled: Callable[[int | None], Telemetry],
-) -> tuple[Reason, ...]:
+) -> tuple[stragglers.Reason, ...]:
     since = excess.since
     if since is not None:
         steps = [row for row in steps if row.t > since]
@@ -232,7 +223,7 @@ def _goes_with(
     measured = {}
     for each in figures_of(rows, steps):
         device = None if each.device == "cpu" else each.device
-        measured[each.rank] = Measured(
+        measured[each.rank] = stragglers.Measured(
             each.phases,
             device,
             telemetry.metrics.get(device) if device else None,
@@ -240,7 +231,7 @@ def _goes_with(
             telemetry.neighbours.get(device, ()) if device else (),
             *nodes.get(each.rank, ((), None)),
         )
-    return reasons(excess.rank, measured)
+    return stragglers.reasons(excess.rank, measured)
 
 
 def _figures(row: RankRow, steps: Sequence[RankStepRow]) -> RankFigures:
@@ -285,7 +276,7 @@ def recorded_ranks(
 
 def _telemetry(reader: SessionReader, source: Source, window: Window) -> Telemetry:
     uuids = {row.id: row.uuid for row in reader.devices() if row.kind == "gpu" and row.uuid}
-    channels = select_channels(reader, METRICS, uuids)
+    channels = select_channels(reader, stragglers.METRICS, uuids)
     columns = source.columns(channels, window)
     metrics: dict[str, dict[str, float]] = {}
     for channel in channels:

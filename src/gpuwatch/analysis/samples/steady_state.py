@@ -13,14 +13,7 @@ import numpy as np
 
 from gpuwatch.analysis.samples.rates import StepLine
 from gpuwatch.analysis.samples.step_lines import times_of
-from gpuwatch.analysis.statistics.changepoints import (
-    PENALTY,
-    noise_of,
-    partition,
-    squared_error,
-    supported,
-    without_spikes,
-)
+from gpuwatch.analysis.statistics import changepoints
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 
@@ -111,11 +104,11 @@ def steady_series(times: np.ndarray) -> Steady:
     width = math.ceil(times.size / _MOST_VALUES)
     left_out = times.size % width  # steps before the first value
     raw = np.log(np.median(times[left_out:].reshape(-1, width), axis=1))
-    values = without_spikes(raw)
-    noise = noise_of(values)
+    values = changepoints.without_spikes(raw)
+    noise = changepoints.noise_of(values)
     relevant = max(math.log1p(RELEVANT), noise.deviation)
-    penalty = PENALTY * noise.long_run * math.log(values.size)
-    starts = supported(raw, partition(values, penalty))
+    penalty = changepoints.PENALTY * noise.long_run * math.log(values.size)
+    starts = changepoints.supported(raw, changepoints.partition(values, penalty))
     levels = list(map(_level, np.split(values, starts[1:])))
     at = [_step_of(start, width, left_out) for start in starts]
     changes = tuple(
@@ -164,11 +157,11 @@ def _drift(
     The series drifts where a line fits its tail better than levels do. A drift that bends into a
     level of ``fewest`` values or more has ended there.
     """
-    errors = [squared_error(level)[0] for level in np.split(values, starts[1:])]
+    errors = [changepoints.squared_error(level)[0] for level in np.split(values, starts[1:])]
     for place, start in enumerate(starts):
         end = values[start:]
         time = np.arange(end.size, dtype=float)
-        error, line = squared_error(end, time)
+        error, line = changepoints.squared_error(end, time)
         stairs = sum(errors[place:]) + penalty * (len(errors) - place - 1)
         third = math.ceil(end.size / 3)
         shift = _level(end[-third:]) - _level(end[:third])  # two thirds of a line's rise
@@ -177,9 +170,11 @@ def _drift(
             continue
         last = end.size - fewest
         bends = sorted({int(bend) for bend in np.linspace(1, last, _BENDS) if last > 1})
-        bent = [(squared_error(end, np.minimum(time, bend))[0], bend) for bend in bends]
+        bent = [
+            (changepoints.squared_error(end, np.minimum(time, bend))[0], bend) for bend in bends
+        ]
         best, bend = min(bent, default=(math.inf, 0))
-        return start, start + bend if best + penalty / PENALTY < error else None
+        return start, start + bend if best + penalty / changepoints.PENALTY < error else None
     return None
 
 

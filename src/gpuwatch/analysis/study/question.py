@@ -9,6 +9,7 @@ from itertools import starmap
 
 import numpy as np
 
+from gpuwatch.analysis.comparison import validity
 from gpuwatch.analysis.comparison.cells import (
     MOST_LACKING,
     WHOLE_RUN,
@@ -19,13 +20,6 @@ from gpuwatch.analysis.comparison.cells import (
     metric_of,
     runs_of,
     valued,
-)
-from gpuwatch.analysis.comparison.validity import (
-    chosen_differences,
-    clocks_apart,
-    device_differences,
-    invalid_reasons,
-    remarks,
 )
 from gpuwatch.analysis.comparison.verdict import invalid, paired, unpaired
 from gpuwatch.analysis.comparison.wording import Side, change_text, sentence
@@ -112,7 +106,7 @@ def question_of(case: Case, *, across_devices: bool) -> Question:
     metric = metric_of(case.groups)
     sides = [_side(group, metric, case.blocks) for group in case.groups]
     first = sides[0].cell
-    if across_devices and any(device_differences(first, side.cell) for side in sides[1:]):
+    if across_devices and any(validity.device_differences(first, side.cell) for side in sides[1:]):
         case = replace(case, blocks=None)
         sides = [_side(group, metric, None) for group in case.groups]
     base = next((at for at, side in enumerate(sides) if side.values or side.pending), 0)
@@ -166,7 +160,7 @@ def _verdicts(
         return invalid(reasons, case.margin, case.blocks is not None, pairs)
 
     for at, other in enumerate(others):
-        reasons = invalid_reasons(
+        reasons = validity.invalid_reasons(
             baseline.cell,
             other.cell,
             across_devices=across_devices,
@@ -185,7 +179,7 @@ def _verdicts(
     judged = _judged(case, baseline, list(tested.values()), places)
     found |= dict(zip(tested, judged, strict=True))
     for at, other in enumerate(others):
-        clause, explained = clocks_apart(baseline.cell, other.cell)
+        clause, explained = validity.clocks_apart(baseline.cell, other.cell)
         if clause and not _stands(found[at], explained):
             found[at] = not_comparable([clause], other)
     return [found[at] for at in range(len(others))]
@@ -355,7 +349,7 @@ def _contrast(
             ),
             goes_on=case.goes_on,
         ),
-        by_design=chosen_differences(baseline.cell, other.cell) if chosen else (),
+        by_design=validity.chosen_differences(baseline.cell, other.cell) if chosen else (),
     )
 
 
@@ -423,7 +417,7 @@ def _notes(
             notes.append(f"{who}: {steady_state.late_note(late)}")
     for contrast in contrasts:
         cells = (sides[base].cell, sides[contrast.other].cell)
-        notes += device_differences(*cells) if across_devices else []
+        notes += validity.device_differences(*cells) if across_devices else []
         notes += _place_left_in(contrast, cells[1].label, case.margin)
     return list(dict.fromkeys([*notes, *_remarks(sides, base, contrasts)]))
 
@@ -435,7 +429,7 @@ def _remarks(sides: Sequence[_Side], base: int, contrasts: Sequence[Contrast]) -
         (text, cell.label)
         for contrast in contrasts
         for cell in [sides[contrast.other].cell]
-        for text in remarks(baseline, replace(cell, label=_NAMES))
+        for text in validity.remarks(baseline, replace(cell, label=_NAMES))
         if text.replace(_NAMES, cell.label) not in contrast.verdict.reasons
     )
     return [text.replace(_NAMES, " and ".join(labels)) for text, labels in alike.items()]

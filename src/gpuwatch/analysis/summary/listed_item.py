@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from gpuwatch.analysis.summary.listing import (
-    ListedSession,
-    ListedStudy,
-    at_place,
-    elapsed,
-    what_ran,
-)
+from gpuwatch.analysis.summary import listing
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading import status
 from gpuwatch.session.reading.status import State
@@ -26,13 +20,13 @@ BAD = (*status.BAD, "unreadable")
 class Item:
     """One row: a session, or a study with its runs."""
 
-    entry: ListedSession | None = None
+    entry: listing.ListedSession | None = None
     """The session; ``None`` of a study's row."""
-    study: ListedStudy | None = None
+    study: listing.ListedStudy | None = None
     """The study, also of a session that stands below it."""
-    runs: tuple[ListedSession, ...] = ()
+    runs: tuple[listing.ListedSession, ...] = ()
     """Of a study's row: its sessions that the filter lets through."""
-    every: tuple[ListedSession, ...] = ()
+    every: tuple[listing.ListedSession, ...] = ()
     """All of them."""
     opened: bool = False
     alike: bool = False
@@ -41,7 +35,7 @@ class Item:
     """The last session below its study's row."""
 
     @property
-    def of(self) -> ListedSession | ListedStudy:
+    def of(self) -> listing.ListedSession | listing.ListedStudy:
         """What the row is of."""
         of = self.entry or self.study
         assert of is not None
@@ -59,7 +53,7 @@ class Item:
         return self.of.name or titled or self.ran
 
     @property
-    def failed(self) -> ListedSession | None:
+    def failed(self) -> listing.ListedSession | None:
         """The run, or the first of a study, that ended badly."""
         ended = (run for run in self.sessions if run.status in BAD)
         return min(ended, key=lambda run: run.path, default=None)
@@ -70,19 +64,19 @@ class Item:
         planned = () if self.study is None else self.study.commands
         if self.entry is None and planned and not self.every:
             return ", ".join(planned)
-        return what_ran(self.sessions, planned) or "unknown"
+        return listing.what_ran(self.sessions, planned) or "unknown"
 
     @property
     def environment(self) -> str:
         """With the place and the job; of a study its baseline, and how many others there are."""
         if self.entry is not None:
             job = f" (job {self.entry.job})" if self.entry.job else ""
-            return at_place(self.of.place, self.entry.environment) + job
+            return listing.at_place(self.of.place, self.entry.environment) + job
         first, *others = (self.study and self.study.environments) or ("",)
-        return at_place(self.of.place, f"{first} +{len(others)}" if others else first)
+        return listing.at_place(self.of.place, f"{first} +{len(others)}" if others else first)
 
     @property
-    def sessions(self) -> tuple[ListedSession, ...]:
+    def sessions(self) -> tuple[listing.ListedSession, ...]:
         """The session, of a study all of them."""
         return self.every if self.entry is None else (self.entry,)
 
@@ -137,4 +131,4 @@ class Item:
         known."""
         if self.entry is not None:
             return self.entry.elapsed_seconds
-        return elapsed((run.started, run.elapsed_seconds) for run in self.every)
+        return listing.elapsed((run.started, run.elapsed_seconds) for run in self.every)

@@ -14,6 +14,7 @@ from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, p
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.ranks.ranks import Ranks, figures_of, recorded_ranks, tokens_per_second
+from gpuwatch.analysis.samples import step_lines
 from gpuwatch.analysis.samples.rates import (
     StepLine,
     full_times,
@@ -24,20 +25,6 @@ from gpuwatch.analysis.samples.rates import (
 )
 from gpuwatch.analysis.samples.source import Source
 from gpuwatch.analysis.samples.steady_state import StepTimes, series_of
-from gpuwatch.analysis.samples.step_lines import (
-    NO_STEPS,
-    NO_STEPS_YET,
-    SOME,
-    ends_told,
-    hooked,
-    mean_by_arrival,
-    no_rates,
-    no_steps,
-    run_of,
-    seen,
-    several_writers,
-    untimed,
-)
 from gpuwatch.analysis.samples.window import Window, behind, span_of, spent, timed_window
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.failure import failure_of, reason_of
@@ -224,8 +211,8 @@ def summarise_from(
     window = timed_window(steps, sample_times)
     timed = [row for row in steps if not row.warmup]
     state = status(meta, reader.path)
-    silent = NO_STEPS_YET if state.live else no_steps(meta)
-    writers, doubt = several_writers(meta), no_rates(meta, timed)
+    silent = step_lines.NO_STEPS_YET if state.live else step_lines.no_steps(meta)
+    writers, doubt = step_lines.several_writers(meta), step_lines.no_rates(meta, timed)
     session, count = mapping(meta.get("session")), mapping(meta.get("count"))
     workload = mapping(meta.get("workload"))
     ended = number(mapping(meta.get("result")).get("t"))
@@ -235,21 +222,21 @@ def summarise_from(
     label = str(session.get("label", reader.path.stem))
     rows, facts = reader.devices(), reader.facts()
     until = number(mapping(meta.get("result")).get("output_until"))
-    told = ends_told(meta)
+    told = step_lines.ends_told(meta)
     described = Steps(reason=writers) if writers else steps_of(steps, series, told=told)
     if not steps:
         described = replace(described, reason=silent)
     elif described.reason and described.count:
-        described = replace(described, reason=untimed(meta) or described.reason)
-    run, last = run_of(meta, described.phases), None if writers else reader.completed()
+        described = replace(described, reason=step_lines.untimed(meta) or described.reason)
+    run, last = step_lines.run_of(meta, described.phases), None if writers else reader.completed()
     described = replace(
         described,
-        phases=seen(run, described.phases),
+        phases=step_lines.seen(run, described.phases),
         samples_per_second=None if doubt else described.samples_per_second,
         known_until_seconds=None if until is None else until / 1e9,
         last_loss=last.loss[-1] if last and last.loss else described.last_loss,
     )
-    training = training_of(reader, None if steps else NO_STEPS, writers)
+    training = training_of(reader, None if steps else step_lines.NO_STEPS, writers)
     counters = counters_of(meta)
     samples = source.samples(SAMPLED, {row.id for row in rows}, window)
     gpus = [row.id for row in rows if row.kind == "gpu" and row.used]
@@ -323,7 +310,7 @@ def summarise_from(
         peak_gpu_memory=peak_gpu_memory(reader, workload, rows),
         generation=generation_of(meta, described.phases, program, efficiency.roofline),
         several_writers=writers,
-        hooked=hooked(meta),
+        hooked=step_lines.hooked(meta),
         place="" if placement is None else placement.short,
         given=labels.read(reader.path.parent).get(reader.path.name, NONE),
         ranks=recorded_ranks(reader, source, rank_rows, rank_steps),
@@ -342,7 +329,7 @@ def _work(
         mean_rate(timed, lambda row: row.count, told=told),
         steps.mean_seconds,
         steps.phases,
-        SOME if leaps(since) else None,
+        step_lines.SOME if leaps(since) else None,
     )
 
 
@@ -417,7 +404,7 @@ def steps_of(
         partial_count=len(partial) + sum(row.partial for row in buckets) if rows else None,
         median_seconds=median,
         mean_seconds=mean,
-        arrival_seconds=mean_by_arrival(timed) if reason and not told else None,
+        arrival_seconds=step_lines.mean_by_arrival(timed) if reason and not told else None,
         p95_seconds=p95,
         min_seconds=shortest,
         max_seconds=longest,

@@ -10,15 +10,8 @@ from pathlib import Path
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import Problem
+from gpuwatch.telemetry import counters
 from gpuwatch.telemetry.base import Channel, Device
-from gpuwatch.telemetry.counters import (
-    GPM_DRIVER,
-    driver_is_old,
-    is_mig,
-    may_have_gpm,
-    read_by_dcgm,
-    read_by_ncu,
-)
 from gpuwatch.telemetry.nvml.errors import NO_PERMISSION, describe
 
 PARAMETERS = Path("/proc/driver/nvidia/params")
@@ -50,16 +43,16 @@ def _hint(device: Device, reason: str) -> str:
     permission = describe(NO_PERMISSION)
     if permission.reason in reason:
         return permission.hint
-    if may_have_gpm(device) and driver_is_old(device):
-        return f"update the driver to {GPM_DRIVER} or later"
-    if may_have_gpm(device) and "says " not in reason and "peak" not in reason:
+    if counters.may_have_gpm(device) and counters.driver_is_old(device):
+        return f"update the driver to {counters.GPM_DRIVER} or later"
+    if counters.may_have_gpm(device) and "says " not in reason and "peak" not in reason:
         return "see whether nvidia-smi answers, and look for Xid errors in the kernel log"
-    if is_mig(device):
+    if counters.is_mig(device):
         return "watch the whole GPU: on a MIG device only the share of busy time can be measured"
-    if not device.attributes.get("compute.capability") or not read_by_dcgm(device):
+    if not device.attributes.get("compute.capability") or not counters.read_by_dcgm(device):
         counted = "none on this GPU; bytes per step are counted (algorithmic)"
         by_ncu = ", or read by ncu: gpuwatch run --counters"
-        return f"{counted}{by_ncu if read_by_ncu(device) else ''}"
+        return f"{counted}{by_ncu if counters.read_by_ncu(device) else ''}"
     if shutil.which("dcgmi"):
         return "add --dcgm to the run: it reads DCGM's host engine (nv-hostengine must run)"
     return _HOST_ENGINE

@@ -15,18 +15,9 @@ from gpuwatch.cli.options import begun, joining
 from gpuwatch.cli.options.cases import labelled, long_enough, workloads
 from gpuwatch.cli.options.environments import environments
 from gpuwatch.cli.parser import Add, Once, Parser
-from gpuwatch.core import paths
+from gpuwatch.core import models, paths
 from gpuwatch.core.errors import NotAvailable, UsageError
 from gpuwatch.core.interpreter import takes_interpreter
-from gpuwatch.core.models import (
-    GPUS_OFF,
-    HOOK_OPTIONS,
-    JSON,
-    LONGEST_INTERVAL,
-    SHORTEST_INTERVAL,
-    Environment,
-    Workload,
-)
 from gpuwatch.core.text import shell
 from gpuwatch.recorder.request import Request, plan_of
 from gpuwatch.session.study.plan import MARGIN, Part, Settings, unique
@@ -242,13 +233,13 @@ def blocks(arguments: argparse.Namespace) -> int | None:
 
 def part(
     name: str,
-    cases: Sequence[Workload],
-    places: Sequence[Environment],
+    cases: Sequence[models.Workload],
+    places: Sequence[models.Environment],
     *,
     blocks: int | None,
     margin: float | None,
     cool_down: float | None,
-    sweep: Mapping[str, tuple[JSON, ...]] | None = None,
+    sweep: Mapping[str, tuple[models.JSON, ...]] | None = None,
 ) -> Part:
     """A part of a study, in which ``None`` stands for the default of ``--blocks``, ``--margin`` or
     ``--cool-down``. Runs in blocks without a given length are made long enough for a steady state.
@@ -288,9 +279,9 @@ def part(
 def part_of(
     arguments: argparse.Namespace,
     name: str,
-    cases: Sequence[Workload],
+    cases: Sequence[models.Workload],
     places: Sequence[str],
-    sweep: Mapping[str, tuple[JSON, ...]] | None = None,
+    sweep: Mapping[str, tuple[models.JSON, ...]] | None = None,
 ) -> Part:
     """The only part of what ``arguments`` ask for; see :func:`part`. ``places``: values for
     ``--env``."""
@@ -336,9 +327,9 @@ def _hook(text: str) -> tuple[str, ...] | None:
     options = tuple(dict.fromkeys(text.split(",")))
     if options in (("on",), ("off",)):
         return None if options == ("off",) else ()
-    if unknown := [option for option in options if option not in HOOK_OPTIONS]:
+    if unknown := [option for option in options if option not in models.HOOK_OPTIONS]:
         raise argparse.ArgumentTypeError(
-            f"no {unknown[0]!r}: write on, off or {', '.join(HOOK_OPTIONS)}"
+            f"no {unknown[0]!r}: write on, off or {', '.join(models.HOOK_OPTIONS)}"
         )
     return options
 
@@ -397,10 +388,10 @@ def request_of(
     if not on:
         need_linux()
     interval = Settings.interval_seconds if arguments.interval is None else arguments.interval
-    if not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
+    if not models.SHORTEST_INTERVAL <= interval <= models.LONGEST_INTERVAL:
         raise UsageError(
             f"--interval {interval:g} is out of range",
-            f"choose from {SHORTEST_INTERVAL:g} to {LONGEST_INTERVAL:g} seconds",
+            f"choose from {models.SHORTEST_INTERVAL:g} to {models.LONGEST_INTERVAL:g} seconds",
         )
     cases = [case for part in parts for case in part.workloads]
     if arguments.dcgm and any(case.parameters.get("counters") for case in cases):
@@ -471,7 +462,7 @@ def gpus(text: str | None) -> tuple[str, ...] | None:
     if not named:
         raise UsageError("--gpus names no GPU", _NAMES)
     for name in named:
-        if name != GPUS_OFF[0] and not _GPU.fullmatch(name.strip()):
+        if name != models.GPUS_OFF[0] and not _GPU.fullmatch(name.strip()):
             raise UsageError(f"--gpus: {name!r} is no name of a GPU", _NAMES)
     return named
 

@@ -14,15 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from gpuwatch import __version__
-from gpuwatch.analysis.summary.listing import (
-    Listed,
-    ListedSession,
-    ListedStudy,
-    iso,
-    listing,
-    planned,
-    values_of,
-)
+from gpuwatch.analysis.summary import listing
 from gpuwatch.core import output, paths
 from gpuwatch.core.errors import GpuwatchError, StorageError
 from gpuwatch.core.models import JSON, those
@@ -37,19 +29,19 @@ from gpuwatch.session.study.study_folder import SUMMARY_JSON, is_held
 from gpuwatch.session.study.summary import sayings
 
 _OVER = (State.FINISHED, State.STOPPED, *FAILED)
-_VERSION = [14, __version__, *ListedSession.__annotations__]
+_VERSION = [14, __version__, *listing.ListedSession.__annotations__]
 
 
-def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:
+def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> listing.Listed:
     """List the sessions at the absolute ``paths`` with their labels, and their studies; ``waiting``
     are the folders of studies that have no session yet."""
     cache = _Cache()
-    folders: dict[Path, list[ListedSession]] = {folder: [] for folder in waiting}
+    folders: dict[Path, list[listing.ListedSession]] = {folder: [] for folder in waiting}
     for path in paths:
         folders.setdefault(path.parent, []).append(cache.session(path))
     sessions, studies = [], []
     for folder, rows in folders.items():
-        facts = cache.of_file(folder / PLAN, partial(planned, folder))
+        facts = cache.of_file(folder / PLAN, partial(listing.planned, folder))
         placement = read_placement(folder)
         place, job = ("", "") if placement is None else (placement.short, placement.job)
         labels, problem = read_with_problem(folder)
@@ -65,17 +57,17 @@ def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:
             studies.append(_study(folder, rows, facts, {**vars(own), **told}, said, placement))
     cache.save()
     sessions.sort(key=lambda row: (row.started, str(row.path)), reverse=True)
-    return Listed(tuple(sessions), tuple(studies))
+    return listing.Listed(tuple(sessions), tuple(studies))
 
 
 def _study(
     folder: Path,
-    rows: Sequence[ListedSession],
+    rows: Sequence[listing.ListedSession],
     facts: dict[str, JSON],
     label: dict[str, JSON],
     sayings: Sequence[JSON],
     placement: Placement | None,
-) -> ListedStudy:
+) -> listing.ListedStudy:
     going_on = is_held(folder) if placement is None else placement.going_on
     going_on = going_on and (facts["runs"] or 0) > len(rows)
     verdicts = {each["kind"] for each in sayings} - {"sweeps", "noise"}
@@ -84,7 +76,7 @@ def _study(
         first = {**sayings[0], "short": f"{over}, no verdict yet"}
         sayings = [first, *(each for each in sayings if each["kind"] != "described")]
     environments = facts["environments"] or dict.fromkeys(row.environment for row in rows[::-1])
-    return ListedStudy(
+    return listing.ListedStudy(
         path=folder,
         study=folder.name,
         **label,
@@ -107,7 +99,7 @@ def _placement(placement: Placement) -> dict[str, JSON]:
         "place": placement.place,
         "state": placement.state.value,
         **those(placement, "text", "hint"),
-        "sent": iso(int(sent * 1e9)) if 0 < sent < 1e10 else "",
+        "sent": listing.iso(int(sent * 1e9)) if 0 < sent < 1e10 else "",
         "starts": placement.starts,
         "in_part": None if part is None else [vars(run) for run in part.runs],
     }
@@ -117,13 +109,13 @@ def _sayings(folder: Path) -> list[JSON]:
     return [vars(each) for each in sayings(folder)]
 
 
-def _session(path: Path) -> ListedSession:
+def _session(path: Path) -> listing.ListedSession:
     """What is told of a session, read from its small tables only."""
     try:
         with SessionReader(path) as reader:
-            return listing(reader)
+            return listing.listing(reader)
     except GpuwatchError as error:
-        return ListedSession(
+        return listing.ListedSession(
             path=path, study=path.parent.name, status="unreadable", status_text=str(error)
         )
 
@@ -148,10 +140,10 @@ class _Cache:
                 files = cache["files"].items()
                 self._known = {path: (mark, value) for path, (mark, value) in files}
 
-    def session(self, path: Path) -> ListedSession:
+    def session(self, path: Path) -> listing.ListedSession:
         """A session; one that is over is read only once."""
         row = self.of_file(path, lambda: _session(path).document(), partial(_lasts, path))
-        return ListedSession(**values_of({**row, "path": path}))
+        return listing.ListedSession(**listing.values_of({**row, "path": path}))
 
     def of_file(
         self, path: Path, read_: Callable[[], JSON], lasts: Callable[[JSON], bool] = lambda _: True

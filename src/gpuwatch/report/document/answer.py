@@ -19,17 +19,7 @@ from gpuwatch.analysis.summary.training import lost
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
-from gpuwatch.report.document.blocks import (
-    Bar,
-    Bars,
-    Change,
-    Document,
-    Figure,
-    Heading,
-    Intervals,
-    Item,
-    Sentence,
-)
+from gpuwatch.report.document import blocks
 from gpuwatch.report.document.efficiency import headline, sentence
 
 _MOST = 3
@@ -37,12 +27,12 @@ _MOST = 3
 UNAVAILABLE = "unavailable"
 
 
-def top(result: StudyResult) -> Document:
+def top(result: StudyResult) -> blocks.Document:
     """The title of the report of ``result``, the answer in words, and one chart or the figures of a
     single run."""
     contrasts = [each for question in result.questions for each in question.contrasts]
-    figures: tuple[Figure, ...] = ()
-    chart: Intervals | Bars | None = None
+    figures: tuple[blocks.Figure, ...] = ()
+    chart: blocks.Intervals | blocks.Bars | None = None
     answer = _verdicts(result)
     names = {session_title(each) for each in result.sessions}
     title = names.pop() if len(names) == 1 and result.plan is None else result.title
@@ -58,28 +48,30 @@ def top(result: StudyResult) -> Document:
         title = session_title(run)
         chart = _bars("phases of a step, mean", run.steps.phases.items(), units.milliseconds)
         told = (sentence(lost(run.training)), headline(run))
-        answer = tuple(Sentence("", each) for each in told if each)
-    missing = [Sentence("", reason, hint) for reason, hint in not_run(result)]
-    missing += [Sentence("", each) for each in to_come(result)]
-    return Document(title, figures=figures, chart=chart, answer=answer, missing=tuple(missing))
+        answer = tuple(blocks.Sentence("", each) for each in told if each)
+    missing = [blocks.Sentence("", reason, hint) for reason, hint in not_run(result)]
+    missing += [blocks.Sentence("", each) for each in to_come(result)]
+    return blocks.Document(
+        title, figures=figures, chart=chart, answer=answer, missing=tuple(missing)
+    )
 
 
-def _verdicts(result: StudyResult) -> tuple[Item, ...]:
+def _verdicts(result: StudyResult) -> tuple[blocks.Item, ...]:
     """Verdicts in words, of each question and over all."""
-    items: list[Item] = []
+    items: list[blocks.Item] = []
     several = len(result.questions) > 1
     for question, name in zip(result.questions, short_labels(result.questions), strict=True):
         sentences = _sentences(question, alone=not result.sweeps)
         if several and len(sentences) == 1:
             items.append(replace(sentences[0], text=f"{name}: {sentences[0].text}"))
         else:
-            items += [Heading(name), *sentences] if several and sentences else sentences
+            items += [blocks.Heading(name), *sentences] if several and sentences else sentences
     sweeps = len(result.sweeps) > 1
     over_all = [
-        *(Sentence("overall", each.sentence) for each in result.overall),
+        *(blocks.Sentence("overall", each.sentence) for each in result.overall),
         *(
             # The label without the parameter, which starts the sentence: ``mnist-cnn in docker``.
-            Sentence(
+            blocks.Sentence(
                 "sweep",
                 f"{each.label.rpartition(': ')[0] or each.label}: {each.sentence}"
                 if sweeps
@@ -87,29 +79,29 @@ def _verdicts(result: StudyResult) -> tuple[Item, ...]:
             )
             for each in result.sweeps
         ),
-        *(Sentence("noise", each.sentence) for each in result.noise),
+        *(blocks.Sentence("noise", each.sentence) for each in result.noise),
     ]
-    if over_all and any(isinstance(item, Heading) for item in items):
-        items.append(Heading("over all"))
+    if over_all and any(isinstance(item, blocks.Heading) for item in items):
+        items.append(blocks.Heading("over all"))
     items += over_all
     if not items and len(result.sessions) > 1:
-        items += [Sentence("", each) for each in result.notes[:1]]
+        items += [blocks.Sentence("", each) for each in result.notes[:1]]
     return tuple(items)
 
 
-def _sentences(question: Question, *, alone: bool) -> list[Sentence]:
+def _sentences(question: Question, *, alone: bool) -> list[blocks.Sentence]:
     sentences = []
     for each in question.contrasts:
         verdict = each.verdict
-        sentences.append(Sentence(heading_of(verdict), after_word(each), kind=verdict.kind))
-        sentences += [Sentence("", each.design)] if each.design else []
+        sentences.append(blocks.Sentence(heading_of(verdict), after_word(each), kind=verdict.kind))
+        sentences += [blocks.Sentence("", each.design)] if each.design else []
     if not sentences and alone:
         cells = [cell for cell in question.cells if cell.judged and len(cell.runs) > 1]
-        sentences = [Sentence("", of_cell(cell, question.metric)) for cell in cells]
+        sentences = [blocks.Sentence("", of_cell(cell, question.metric)) for cell in cells]
     return sentences
 
 
-def _intervals(questions: Sequence[Question]) -> Intervals | None:
+def _intervals(questions: Sequence[Question]) -> blocks.Intervals | None:
     """All contrasts, labelled by case, environment, or both; ``None`` without any interval."""
     contrasts = [
         (name, question, each)
@@ -128,8 +120,10 @@ def _intervals(questions: Sequence[Question]) -> Intervals | None:
             total = verdict is contrast.verdict.total
             ratios = contrast.total_ratios if total else contrast.ratios
             base = question.cells[contrast.baseline].label
-            changes.append(Change(shown, base, verdict, tuple(ratios)))
-    return Intervals(tuple(changes)) if any(each.verdict.change for each in changes) else None
+            changes.append(blocks.Change(shown, base, verdict, tuple(ratios)))
+    return (
+        blocks.Intervals(tuple(changes)) if any(each.verdict.change for each in changes) else None
+    )
 
 
 def short_labels(questions: Sequence[Question]) -> list[str]:
@@ -158,7 +152,7 @@ def _title(result: StudyResult) -> str:
     return ", ".join((title, *(works - {"", *title.split()}))) if len(works) == 1 else title
 
 
-def _changes(result: StudyResult) -> Intervals | Bars | None:
+def _changes(result: StudyResult) -> blocks.Intervals | blocks.Bars | None:
     """The intervals of all changes; without any, the means of the first question whose cells may
     be compared."""
     intervals = _intervals(result.questions)
@@ -175,7 +169,7 @@ def _changes(result: StudyResult) -> Intervals | Bars | None:
     return _bars(value_name(question.metric), means, lambda mean: units.quantity(mean, "s"))
 
 
-def _throughput(sweep: Sweep) -> Bars | None:
+def _throughput(sweep: Sweep) -> blocks.Bars | None:
     rates = (
         (units.fact(sweep.parameter, point.value), point.samples_per_second)
         for point in sweep.points
@@ -186,13 +180,15 @@ def _throughput(sweep: Sweep) -> Bars | None:
 
 def _bars(
     title: str, values: Iterable[tuple[str, float | None]], shown: Callable[[float], str]
-) -> Bars | None:
+) -> blocks.Bars | None:
     """A bar for each known value; ``None`` if none is known."""
-    bars = tuple(Bar(name, value, shown(value)) for name, value in values if value is not None)
-    return Bars(title, bars) if bars else None
+    bars = tuple(
+        blocks.Bar(name, value, shown(value)) for name, value in values if value is not None
+    )
+    return blocks.Bars(title, bars) if bars else None
 
 
-def _figures(session: Summary, cost: Cost | None) -> tuple[Figure, ...]:
+def _figures(session: Summary, cost: Cost | None) -> tuple[blocks.Figure, ...]:
     """Step time, throughput, MFU, energy, memory, and what samples cost if a price is known."""
     steps, of = session.steps, session.efficiency
     why = steps.reason or "the program reports no steps"
@@ -224,18 +220,18 @@ def _figures(session: Summary, cost: Cost | None) -> tuple[Figure, ...]:
     if cost is not None and cost.per_million is not None:
         paid = f"{units.three_figures(cost.per_million)} EUR"
         how = f"at {cost.per_hour:.2f} EUR an hour, steady mean"
-        figures.append(Figure("a million samples", paid, how))
+        figures.append(blocks.Figure("a million samples", paid, how))
     return tuple(figures)
 
 
-def _known(name: str, figure: MeasuredValue, how: str) -> Figure:
+def _known(name: str, figure: MeasuredValue, how: str) -> blocks.Figure:
     way, why = f"{figure.method.value}: {how}", figure.reason or ""
     told = _figure(name, figure.value, figure.unit, way, why)
     bound = "≤" if figure.method is Method.BOUND else ""
     return replace(told, value=f"{bound}{told.value}{units.give_or_take(figure.error)}")
 
 
-def _figure(name: str, value: float | None, unit: str, how: str, why: str) -> Figure:
+def _figure(name: str, value: float | None, unit: str, how: str, why: str) -> blocks.Figure:
     if value is None:
-        return Figure(name, UNAVAILABLE, why)
-    return Figure(name, units.quantity(value, unit), how)
+        return blocks.Figure(name, UNAVAILABLE, why)
+    return blocks.Figure(name, units.quantity(value, unit), how)

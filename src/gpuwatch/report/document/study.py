@@ -27,21 +27,13 @@ from gpuwatch.core import units
 from gpuwatch.report.document import (
     about,
     answer,
+    blocks,
     devices,
     differing,
     origin,
     quantities,
     reasons,
     sessions,
-)
-from gpuwatch.report.document.blocks import (
-    MARKDOWN,
-    PAGE,
-    Curves,
-    Document,
-    Dots,
-    Section,
-    Sentence,
 )
 
 _MOST_DOUBTS = 6
@@ -107,14 +99,14 @@ def _bases(result: StudyResult) -> dict[int, int]:
     return bases
 
 
-def document(result: StudyResult) -> Document:
+def document(result: StudyResult) -> blocks.Document:
     """The report of ``result``: of single runs side by side, else of each question."""
     shown, legend = lettered(result)
     body = _beside(shown, legend) if one_by_one(result) else _sections(shown, result.questions)
     return replace(_head(result), sections=tuple(each for each in body if each.items))
 
 
-def _head(result: StudyResult) -> Document:
+def _head(result: StudyResult) -> blocks.Document:
     """The answer, above all sections."""
     beside, plan = one_by_one(result), result.plan
     title = answer.top(result).title  # of names, where all else has letters
@@ -130,7 +122,7 @@ def _head(result: StudyResult) -> Document:
     )
 
 
-def brief(result: StudyResult) -> Document:
+def brief(result: StudyResult) -> blocks.Document:
     """The answer alone, or for single runs their main figures; then doubts, without the outcomes
     of single runs."""
     head = _head(result)
@@ -142,11 +134,11 @@ def brief(result: StudyResult) -> Document:
         first += [sessions.brief(compared(shown), _names(shown))]
     else:
         first = [about.sweeps(shown), *map(differing.rates, shown.questions)]
-    notes = Section("", [Sentence("", f"note: {each}") for each in alike])
+    notes = blocks.Section("", [blocks.Sentence("", f"note: {each}") for each in alike])
     return replace(head, sections=tuple(each for each in (*first, notes) if each.items))
 
 
-def verdict_first(result: StudyResult, more: str) -> Document:
+def verdict_first(result: StudyResult, more: str) -> blocks.Document:
     """``result`` in a screen or two: the verdict, what to know before believing it, its reasons,
     and only what differs. ``more`` says how to see all of it."""
     shown, legend = lettered(result)
@@ -171,7 +163,7 @@ def verdict_first(result: StudyResult, more: str) -> Document:
             )
             several = len(shown.questions) > 1
             body += [replace(each, of=question.label if several else "") for each in of]
-    body.append(Section("", [Sentence("", more)]))
+    body.append(blocks.Section("", [blocks.Sentence("", more)]))
     return replace(_head(result), sections=tuple(each for each in body if each.items))
 
 
@@ -199,7 +191,7 @@ def _far_apart(cell: Cell, metric: str) -> list[str]:
 
 def _cautions(
     told: Sequence[str], questions: Sequence[Question] = (), legend: Sequence[LegendEntry] = ()
-) -> Section:
+) -> blocks.Section:
     """``told`` last, as its end says how many more there are."""
     outliers = [
         f"{cell.label}: {each}"
@@ -208,14 +200,14 @@ def _cautions(
         for each in _far_apart(cell, question.metric)
     ]
     known = in_letters((*outliers, *_alike(told, questions)), legend)
-    lines = [Sentence("", each) for each in sorted(known, key=lambda each: LOST not in each)]
-    return Section("before you believe it", lines)
+    lines = [blocks.Sentence("", each) for each in sorted(known, key=lambda each: LOST not in each)]
+    return blocks.Section("before you believe it", lines)
 
 
 def cautions(result: StudyResult, where: str = "in the report") -> list[str]:
     """What casts doubt on the figures of ``result``, the first of it; of single runs without their
     outcomes, which stand beside their figures; nor what the answer says. ``where`` the rest is."""
-    shown = [item.text for item in answer.top(result).answer if isinstance(item, Sentence)]
+    shown = [item.text for item in answer.top(result).answer if isinstance(item, blocks.Sentence)]
     cells = [cell for question in result.questions for cell in question.cells if cell.lack]
     if one_by_one(result):
         shown += [each.end for each in result.sessions]
@@ -253,31 +245,31 @@ def _bare(text: str) -> str:
     return text.casefold().replace("(", "").replace(")", "")
 
 
-def _beside(result: StudyResult, legend: Sequence[LegendEntry]) -> Iterator[Section]:
+def _beside(result: StudyResult, legend: Sequence[LegendEntry]) -> Iterator[blocks.Section]:
     yield devices.devices(result)
     if len(result.sessions) > 1:
-        yield replace(_cautions(cautions(result, "below"), (), legend), formats=(PAGE,))
+        yield replace(_cautions(cautions(result, "below"), (), legend), formats=(blocks.PAGE,))
     for question in result.questions:
         yield about.costs(question)
     told = [*notices(result), *in_letters(conditions(result.questions), legend)]
     of_all, names = compared(result), _names(result)
     of_all = replace(of_all, notes=tuple(in_letters(of_all.notes, legend)))
     differs = differing.of_sessions(of_all, names)
-    yield replace(differs, folded=False, formats=(MARKDOWN, PAGE))
-    drawn: list[Section] = []
+    yield replace(differs, folded=False, formats=(blocks.MARKDOWN, blocks.PAGE))
+    drawn: list[blocks.Section] = []
     alone = len(result.sessions) == 1
     for question in result.questions:
         every, gauges = _drawn(question, {})
         of_page = [gauges, reasons.roofline(question)]
         if not alone:
             of_page.insert(0, every)
-        drawn += [replace(each, formats=(PAGE,)) for each in of_page]
+        drawn += [replace(each, formats=(blocks.PAGE,)) for each in of_page]
     yield from drawn if alone else ()
     yield from sessions.sessions(of_all, names, told)
     yield from () if alone else drawn
 
 
-def _sections(result: StudyResult, named: Sequence[Question]) -> Iterator[Section]:
+def _sections(result: StudyResult, named: Sequence[Question]) -> Iterator[blocks.Section]:
     """``named``: the questions with the labels that sentences keep."""
     yield about.sweeps(result)
     yield devices.devices(result)
@@ -290,7 +282,7 @@ def _sections(result: StudyResult, named: Sequence[Question]) -> Iterator[Sectio
         for section in (
             about.costs(question),
             reasons.evidence(question, known),
-            replace(differs, folded=False, formats=(MARKDOWN, PAGE)),
+            replace(differs, folded=False, formats=(blocks.MARKDOWN, blocks.PAGE)),
             replace(quantities.cells(question), closed=bool(differs.items)),
             *_drawn(question, order),
             reasons.roofline(question),
@@ -306,7 +298,7 @@ def _sections(result: StudyResult, named: Sequence[Question]) -> Iterator[Sectio
     yield replace(about.all_runs(result), closed=True)
 
 
-def _drawn(question: Question, order: Mapping[str, int]) -> tuple[Section, Section]:
+def _drawn(question: Question, order: Mapping[str, int]) -> tuple[blocks.Section, blocks.Section]:
     """Every run, and the gauges, which only the page draws."""
-    every = Section("every run", (Dots(question), quantities.runs(question, order)))
-    return every, Section("gauges", (Curves(question),), formats=(PAGE,))
+    every = blocks.Section("every run", (blocks.Dots(question), quantities.runs(question, order)))
+    return every, blocks.Section("gauges", (blocks.Curves(question),), formats=(blocks.PAGE,))

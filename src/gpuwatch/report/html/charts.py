@@ -27,18 +27,7 @@ from gpuwatch.report.document.blocks import (
     SweepChart,
 )
 from gpuwatch.report.document.quantities import ends, estimate, value_of
-from gpuwatch.report.html.drawing import (
-    Axis,
-    anchor,
-    colour,
-    from_zero,
-    label,
-    legend,
-    lines,
-    mark,
-    over,
-    scale,
-)
+from gpuwatch.report.html import drawing
 from gpuwatch.report.html.markup import text
 from gpuwatch.report.roofline.svg import svg
 
@@ -70,7 +59,7 @@ def intervals(of: Intervals) -> str:
         f'<div class="name">{text(each.name, 120)}</div>{_row(each, axis)}' for each in of.changes
     )
     numbers = "".join(
-        f'<text x="{x:.2f}%" y="13" text-anchor="{anchor(x)}">{text(name)}</text>'
+        f'<text x="{x:.2f}%" y="13" text-anchor="{drawing.anchor(x)}">{text(name)}</text>'
         for tick, name in axis.named().items()
         for x in (axis.share(tick),)
     )
@@ -87,7 +76,7 @@ def intervals(of: Intervals) -> str:
 
 
 @dataclass(frozen=True)
-class _Changes(Axis):
+class _Changes(drawing.Axis):
     """Of relative changes, or if they are wide of the logarithms of their factors."""
 
     wide: bool
@@ -114,9 +103,9 @@ def _axis(changes_: Sequence[Change]) -> _Changes:
     moved = [change for each in changes_ for change in _blocks(each)]
     wide = is_wide(min(ends), max(ends))
     ends, moved = ([place(each, wide=wide) for each in values] for values in (ends, moved))
-    inner = over(ends)
+    inner = drawing.over(ends)
     far = _FARTHEST * (inner.high - inner.low)
-    whole = over([*ends, *(e for e in moved if inner.low - far <= e <= inner.high + far)])
+    whole = drawing.over([*ends, *(e for e in moved if inner.low - far <= e <= inner.high + far)])
     return _Changes(whole.low, whole.high, wide)
 
 
@@ -167,7 +156,7 @@ def _upright(x: float, kind: str, top: float, bottom: float) -> str:
 
 
 def _tick(value: float) -> str:
-    shown = label(100 * value)
+    shown = drawing.label(100 * value)
     return f"{'+' if value > 1e-12 else ''}{shown} %" if shown != "0" else "0"
 
 
@@ -199,7 +188,7 @@ def dots(of: Dots) -> str:
     known = [run.value for run in runs if run.value is not None]
     if not known:
         return ""
-    axis = over(known, space=0.12)
+    axis = drawing.over(known, space=0.12)
     blocks = sorted({run.block for run in runs if run.block is not None})
     longest = max(sum(run.block is None for run in cell.runs) for cell in cells)
     places = [*map(_block, blocks), *(f"run {number}" for number in range(1, longest + 1))]
@@ -211,7 +200,7 @@ def dots(of: Dots) -> str:
     parts = [f"<title>{text(f'{question.metric} of every run, {question.label}')}</title>"]
     if places[0] == _block(0):
         parts.append(f'<rect class="aside" x="0" y="0" width="{width:.2f}%" height="{_BOTTOM}"/>')
-    parts += lines([y(tick) for tick in ticks])
+    parts += drawing.lines([y(tick) for tick in ticks])
     for at in range(0, len(places), -(-len(places) // 12)):
         first, *rest = places[at].split(" ")
         again = at > 0 and (at < len(blocks) or places[at - 1].startswith(first))
@@ -220,7 +209,7 @@ def dots(of: Dots) -> str:
             f"{text(rest[-1] if again and rest else places[at])}</text>"
         )
     parts += [
-        f'<line class="mean {colour(at)}" x1="0" x2="100%" y1="{y(cell.mean):.1f}" '
+        f'<line class="mean {drawing.colour(at)}" x1="0" x2="100%" y1="{y(cell.mean):.1f}" '
         f'y2="{y(cell.mean):.1f}"/>'
         for at, cell in enumerate(cells)
         if cell.mean is not None
@@ -233,15 +222,15 @@ def dots(of: Dots) -> str:
             parts.append(_dot(cell, at, run, x, None if run.value is None else y(run.value)))
     extra = []
     if any(run.warm_up for run in runs):
-        extra.append((mark(0, "8", 7, hollow=True), "warm-up block: shown, not judged"))
+        extra.append((drawing.mark(0, "8", 7, hollow=True), "warm-up block: shown, not judged"))
     if any(run.outlier for run in runs):
         extra.append(('<circle class="ring" cx="8" cy="7" r="6"/>', "outlier: kept"))
     if any(run.value is None for run in runs):
         extra.append(('<text x="8" y="12" text-anchor="middle">✕</text>', "no value"))
     labels = [(y(tick), units.quantity(tick, "s")) for tick in ticks]
     return (
-        f'<figure class="chart">\n{legend([cell.label for cell in cells], extra)}'
-        f'<div class="plot">{scale(labels, 74, _DOTS)}'
+        f'<figure class="chart">\n{drawing.legend([cell.label for cell in cells], extra)}'
+        f'<div class="plot">{drawing.scale(labels, 74, _DOTS)}'
         f'<svg role="img" width="100%" height="{_DOTS}">{"".join(parts)}</svg></div>\n'
         f"<figcaption>{text(question.metric.capitalize())} of every run"
         f"{', by block' * bool(blocks)}, the thin lines the means of the judged ones."
@@ -259,11 +248,11 @@ def _dot(cell: Cell, number: int, run: Run, x: float, y: float | None) -> str:
     title = f"{cell.label}, {where}: {value_of(run)}{', outlier' if run.outlier else ''}"
     if y is None:
         return (
-            f'<text class="{colour(number)} none" x="{x:.2f}%" y="{_BOTTOM - 4}" '
+            f'<text class="{drawing.colour(number)} none" x="{x:.2f}%" y="{_BOTTOM - 4}" '
             f'text-anchor="middle">✕<title>{text(title)}</title></text>'
         )
     ring = f'<circle class="ring" cx="{x:.2f}%" cy="{y:.1f}" r="8.5"/>' if run.outlier else ""
-    return ring + mark(number, f"{x:.2f}%", y, hollow=run.warm_up, title=title)
+    return ring + drawing.mark(number, f"{x:.2f}%", y, hollow=run.warm_up, title=title)
 
 
 _SIGNS = {"best": "★", "tied": "≈"}
@@ -276,7 +265,7 @@ def sweep(chart: SweepChart) -> str:
     known = [p.samples_per_second for p in of.points if p.samples_per_second is not None]
     if not known:
         return ""
-    up, width = from_zero(max(known)), 100 / len(of.points)
+    up, width = drawing.from_zero(max(known)), 100 / len(of.points)
 
     def y(value: float) -> float:
         return _SWEEP_BOTTOM - (_SWEEP_BOTTOM - _SWEEP_TOP) * up.share(value) / 100
@@ -286,7 +275,7 @@ def sweep(chart: SweepChart) -> str:
 
     best = None if of.best is None else of.points[of.best].samples_per_second
     parts = [f"<title>{text(f'Throughput by {of.parameter}, {of.label}')}</title>"]
-    parts += lines([y(tick) for tick in up.ticks(4)])
+    parts += drawing.lines([y(tick) for tick in up.ticks(4)])
     for at, (point, row) in enumerate(zip(of.points, sweep_table(of), strict=True)):
         x, rate = f"{(at + 0.5) * width:.2f}%", point.samples_per_second
         parts.append(said(x, _SWEEP - 6, row.value[:16]))
@@ -301,13 +290,13 @@ def sweep(chart: SweepChart) -> str:
             parts.append(f'<line class="range" x1="{x}" x2="{x}" y1="{low:.1f}" y2="{high:.1f}"/>')
             parts += [] if up.holds(best * (1 + ends[1])) else [said(x, high + 4, "▴")]
         title = f"{row.value}: {row.throughput}, {row.why or row.rank}".rstrip(", ")
-        parts.append(mark(0, x, y(rate), title=title))
+        parts.append(drawing.mark(0, x, y(rate), title=title))
         if row.rank:
             parts.append(said(x, 14, f"{_SIGNS.get(row.rank, '?')} {row.rank}"))
-    labels = [(y(tick), label(tick)) for tick in up.ticks(4)]
+    labels = [(y(tick), drawing.label(tick)) for tick in up.ticks(4)]
     return (
         '<figure class="chart"><p class="what">throughput, samples per second</p>'
-        f'<div class="plot">{scale(labels, 56, _SWEEP)}'
+        f'<div class="plot">{drawing.scale(labels, 56, _SWEEP)}'
         f'<svg role="img" width="100%" height="{_SWEEP}">{"".join(parts)}</svg></div>'
         "<figcaption>Bars: the interval of the difference from the best, with an arrow "
         "where it goes on.</figcaption></figure>"
@@ -338,7 +327,7 @@ def heat_map(of: HeatMap) -> str:
     return (
         '<figure class="chart">\n<p class="what">own time beside the median rank of the moment</p>'
         f'\n<ul class="legend">{colours}</ul>\n'
-        f'<div class="plot">{scale(labels, _LEFT, height)}'
+        f'<div class="plot">{drawing.scale(labels, _LEFT, height)}'
         f'<svg role="img" width="100%" height="{height}" viewBox="0 0 {_ACROSS} {height}" '
         f'preserveAspectRatio="none"><title>{title}</title>{cells}</svg></div>\n'
         f'<p class="across">{text(ends)}</p>\n</figure>'

@@ -15,23 +15,7 @@ from gpuwatch.analysis.results import Kind, StudyResult
 from gpuwatch.analysis.samples.gauges import RunSeries
 from gpuwatch.analysis.study.letters import LegendEntry
 from gpuwatch.core.text import capital
-from gpuwatch.report.document import study
-from gpuwatch.report.document.blocks import (
-    PAGE,
-    Bars,
-    Curves,
-    Document,
-    Dots,
-    Heading,
-    HeatMap,
-    Intervals,
-    Item,
-    Rooflines,
-    Section,
-    Sentence,
-    SweepChart,
-    Table,
-)
+from gpuwatch.report.document import blocks, study
 from gpuwatch.report.html import charts
 from gpuwatch.report.html.curves import curves
 from gpuwatch.report.html.drawing import shapes
@@ -47,13 +31,13 @@ _SIGNS = {
     Kind.INVALID: "✕",
     Kind.DESCRIBED: "○",
 }
-_CHARTS: Mapping[type[Item], Callable[[Any], str]] = {
-    Bars: charts.bars,
-    Intervals: charts.intervals,
-    Dots: charts.dots,
-    SweepChart: charts.sweep,
-    HeatMap: charts.heat_map,
-    Rooflines: charts.rooflines,
+_CHARTS: Mapping[type[blocks.Item], Callable[[Any], str]] = {
+    blocks.Bars: charts.bars,
+    blocks.Intervals: charts.intervals,
+    blocks.Dots: charts.dots,
+    blocks.SweepChart: charts.sweep,
+    blocks.HeatMap: charts.heat_map,
+    blocks.Rooflines: charts.rooflines,
 }
 
 
@@ -109,7 +93,7 @@ def _hash(content: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def _header(of: Document) -> str:
+def _header(of: blocks.Document) -> str:
     """Title, answer, figures of a single run, chart, what is missing, and how it was measured."""
     asked = "".join(f'<p class="question">{text(e)}</p>\n' for e in of.asked if e != of.title)
     answer = [_items(of.answer, "Answer", 2, "", {})] if of.answer else []
@@ -140,10 +124,10 @@ def _letters(legend: Sequence[LegendEntry]) -> str:
     return f'<dl class="letters">{entries}</dl>\n' if entries else ""
 
 
-def _body(of: Document, series: Mapping[str, RunSeries]) -> tuple[list[str], str]:
+def _body(of: blocks.Document, series: Mapping[str, RunSeries]) -> tuple[list[str], str]:
     """Links to the sections, and the sections, those of a question under its label."""
     links, parts = [], []
-    shown = [each for each in of.sections if PAGE in each.formats]
+    shown = [each for each in of.sections if blocks.PAGE in each.formats]
     for case, (label, sections) in enumerate(groupby(shown, key=lambda each: each.of)):
         if label:
             anchor = f"case-{case}"
@@ -163,44 +147,50 @@ def _body(of: Document, series: Mapping[str, RunSeries]) -> tuple[list[str], str
     return links, "\n".join(parts)
 
 
-def _section(of: Section, level: int, anchor: str, series: Mapping[str, RunSeries]) -> str:
+def _section(of: blocks.Section, level: int, anchor: str, series: Mapping[str, RunSeries]) -> str:
     body = _items(of.items, of.title, level + 1, anchor, series)
     if of.closed:
         body = folded("Show" if of.title else "All figures", body)
     return section(anchor, level, capital(of.title), body) if of.title else body
 
 
-def _slug(of: Section) -> str:
+def _slug(of: blocks.Section) -> str:
     return re.sub(r"[^a-z]+", "-", of.title.lower())[:40].strip("-")
 
 
 def _items(
-    items: Sequence[Item], caption: str, level: int, anchor: str, series: Mapping[str, RunSeries]
+    items: Sequence[blocks.Item],
+    caption: str,
+    level: int,
+    anchor: str,
+    series: Mapping[str, RunSeries],
 ) -> str:
     """The items under headings of ``level``; neighbouring sentences are a list."""
     parts = []
-    for is_sentence, group in groupby(items, key=lambda each: isinstance(each, Sentence)):
+    for is_sentence, group in groupby(items, key=lambda each: isinstance(each, blocks.Sentence)):
         if is_sentence:
             parts.append(
-                bullets([_sentence(e) for e in group if isinstance(e, Sentence)], "sentences")
+                bullets(
+                    [_sentence(e) for e in group if isinstance(e, blocks.Sentence)], "sentences"
+                )
             )
             continue
         for item in group:
-            if isinstance(item, Heading):
+            if isinstance(item, blocks.Heading):
                 caption = item.text
                 parts.append(f"<h{level}>{text(caption)}</h{level}>")  # a label, as it was given
-            elif isinstance(item, Table) and parts and isinstance(items[0], Dots):
+            elif isinstance(item, blocks.Table) and parts and isinstance(items[0], blocks.Dots):
                 parts.append(folded("The runs in numbers", table(caption, item)))
-            elif isinstance(item, Table):
+            elif isinstance(item, blocks.Table):
                 parts.append(table(caption or "Figures", item))
-            elif isinstance(item, Curves):
+            elif isinstance(item, blocks.Curves):
                 parts.append(curves(item.question, series, anchor))
             else:
                 parts.append(_CHARTS[type(item)](item))
     return "\n".join(parts)
 
 
-def _sentence(of: Sentence) -> str:
+def _sentence(of: blocks.Sentence) -> str:
     """A verdict as a sign and a word, the colour adds no information; other words in bold."""
     word = f"<strong>{text(of.word)}</strong> " if of.word else ""
     if of.kind is not None:

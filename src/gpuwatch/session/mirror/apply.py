@@ -12,21 +12,9 @@ from pathlib import Path
 
 from gpuwatch.core.errors import NotASession, StorageError
 from gpuwatch.core.metrics import Method
+from gpuwatch.session.mirror import tables
 from gpuwatch.session.mirror.content import digest_of
 from gpuwatch.session.mirror.cursor import Cursor, cursor_of, id_in
-from gpuwatch.session.mirror.tables import (
-    KEYED,
-    LOCAL,
-    MOST_KEYS,
-    NUMBERED,
-    REPLACED,
-    BadRows,
-    Batch,
-    Key,
-    Row,
-    check,
-    width,
-)
 from gpuwatch.session.reading import limits
 from gpuwatch.session.reading.open import open_session
 from gpuwatch.session.study import study_folder
@@ -66,7 +54,7 @@ class Copy:
         except (NotASession, sqlite3.Error) as error:
             try:
                 self._set_aside()
-            except BadRows:
+            except tables.BadRows:
                 raise StorageError(str(error), f"remove {self.path}") from error
             return None
 
@@ -85,7 +73,7 @@ class Copy:
             raise StorageError(f"{self.path} is not a regular file", "move it elsewhere")
         return True
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: tables.Batch) -> None:
         """Write ``batch`` in one transaction.
 
         Raises:
@@ -93,10 +81,10 @@ class Copy:
             StorageError: the file cannot be written.
         """
         if not 0 < len(batch.session) <= _LONGEST_ID:
-            raise BadRows("a session whose id is too long")
+            raise tables.BadRows("a session whose id is too long")
         cursor = Cursor(batch.session) if batch.new else self.cursor
         if cursor is None or cursor.session != batch.session:
-            raise BadRows(f"rows of another session in {batch.file}")
+            raise tables.BadRows(f"rows of another session in {batch.file}")
         channels = _channels(batch.channels, cursor.channels)
         count = cursor.channels + len(channels)
         _check(batch, cursor, count)
@@ -114,7 +102,7 @@ class Copy:
         """Write in one transaction, after a reader that holds the file has let go of it."""
         store = self._opened()
         if os.stat(self.path).st_size > LARGEST:
-            raise BadRows(f"{self.path.name} is larger than {LARGEST >> 30} GiB")
+            raise tables.BadRows(f"{self.path.name} is larger than {LARGEST >> 30} GiB")
         deadline = time.monotonic() + _PATIENCE
         while True:
             try:
@@ -123,13 +111,13 @@ class Copy:
                 if "locked" not in str(error) or time.monotonic() > deadline:
                     raise
 
-    def _begin(self, batch: Batch, channels: Sequence[tuple[Channel, str, str]]) -> None:
+    def _begin(self, batch: tables.Batch, channels: Sequence[tuple[Channel, str, str]]) -> None:
         """Create the file, after a session that it had before was set aside."""
         session = batch.meta.get("session")
         if session is None:
-            raise BadRows(f"a session without its id in {batch.file}")
+            raise tables.BadRows(f"a session without its id in {batch.file}")
         if self.cursor is not None and self.cursor.session == batch.session:
-            raise BadRows(f"a session that begins a second time in {batch.file}")
+            raise tables.BadRows(f"a session that begins a second time in {batch.file}")
         if self._is_there():
             self._opened().close()
             self._store = None
@@ -139,7 +127,7 @@ class Copy:
 
     def _set_aside(self) -> None:
         if os.path.lexists(f"{self.path}.lost-{_MOST_SET_ASIDE}"):
-            raise BadRows(f"{self.path.name} begins anew again and again")
+            raise tables.BadRows(f"{self.path.name} begins anew again and again")
         try:
             study_folder.set_aside(self.path)
         except OSError as error:
@@ -183,78 +171,78 @@ def _writing(path: Path) -> Iterator[None]:
         reason = getattr(error, "strerror", None) or error
         raise StorageError(f"cannot write {path}: {reason}", "free some space") from error
     except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
-        raise BadRows(f"rows that do not fit into {path.name}: {error}") from error
+        raise tables.BadRows(f"rows that do not fit into {path.name}: {error}") from error
 
 
-def _channels(rows: Sequence[Row], start: int) -> list[tuple[Channel, str, str]]:
+def _channels(rows: Sequence[tables.Row], start: int) -> list[tuple[Channel, str, str]]:
     """Rows of ``channel`` as a store takes them."""
-    check("channel", rows, 0)
+    tables.check("channel", rows, 0)
     if start + len(rows) > limits.CHANNELS:
-        raise BadRows("too many channels")
+        raise tables.BadRows("too many channels")
     found: list[tuple[Channel, str, str]] = []
     for index, (id_, device, metric, unit, kind, method, source, reason) in enumerate(rows, start):
         if id_ != index:
-            raise BadRows("channels that are not numbered one by one")
+            raise tables.BadRows("channels that are not numbered one by one")
         try:
             found.append((Channel(device, metric, Method(method), source, reason), unit, kind))
         except ValueError as error:
-            raise BadRows("a channel with an unknown method") from error
+            raise tables.BadRows("a channel with an unknown method") from error
     return found
 
 
-def _check(batch: Batch, cursor: Cursor, channels: int) -> None:
+def _check(batch: tables.Batch, cursor: Cursor, channels: int) -> None:
     """Raise :class:`BadRows` for what no recorder writes into this file."""
     for table, rows in batch.rows.items():
-        if table not in NUMBERED or not rows:
-            raise BadRows("numbered rows of a table that has none")
-        check(table, rows, channels)
+        if table not in tables.NUMBERED or not rows:
+            raise tables.BadRows("numbered rows of a table that has none")
+        tables.check(table, rows, channels)
     for table, rows in batch.put.items():
-        if table not in KEYED or not rows:
-            raise BadRows("rows with a key of a table that has none")
-        check(table, rows, channels)
-        keys = {row[: len(KEYED[table])] for row in rows}
-        if len(keys | cursor.keyed[table].keys()) > MOST_KEYS[table]:
-            raise BadRows(f"too many rows in {table}")
+        if table not in tables.KEYED or not rows:
+            raise tables.BadRows("rows with a key of a table that has none")
+        tables.check(table, rows, channels)
+        keys = {row[: len(tables.KEYED[table])] for row in rows}
+        if len(keys | cursor.keyed[table].keys()) > tables.MOST_KEYS[table]:
+            raise tables.BadRows(f"too many rows in {table}")
     for table, gone in batch.gone.items():
         _check_keys(table, gone)
     meta = batch.meta
-    if LOCAL & meta.keys():
-        raise BadRows("a process of another machine in meta")
+    if tables.LOCAL & meta.keys():
+        raise tables.BadRows("a process of another machine in meta")
     if "session" in meta and id_in(meta["session"]) != batch.session:
-        raise BadRows(f"the id of another session in {batch.file}")
+        raise tables.BadRows(f"the id of another session in {batch.file}")
 
 
-def _check_keys(table: str, keys: Sequence[Key]) -> None:
-    if table not in KEYED:
-        raise BadRows("keys of a table that has none")
-    if any(len(key) != len(KEYED[table]) for key in keys):
-        raise BadRows(f"a key of {table} of another length")
+def _check_keys(table: str, keys: Sequence[tables.Key]) -> None:
+    if table not in tables.KEYED:
+        raise tables.BadRows("keys of a table that has none")
+    if any(len(key) != len(tables.KEYED[table]) for key in keys):
+        raise tables.BadRows(f"a key of {table} of another length")
     if any(type(part) not in (int, str) for key in keys for part in key):
-        raise BadRows(f"a key of another type in {table}")
+        raise tables.BadRows(f"a key of another type in {table}")
     if table == "meta" and ("session",) in keys:
-        raise BadRows("a session without its id")
+        raise tables.BadRows("a session without its id")
 
 
-def _statements(batch: Batch, channels: int) -> Iterator[statements.Row]:
+def _statements(batch: tables.Batch, channels: int) -> Iterator[statements.Row]:
     for row in () if batch.new else batch.channels:
         yield f"ALTER TABLE tick ADD COLUMN c{row[0]}", ()
         yield "INSERT INTO channel VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row
     for first, last in batch.removed:
         yield "DELETE FROM log WHERE n >= ? AND n <= ?", (first, last)
     for table, rows in batch.rows.items():
-        verb = "INSERT OR REPLACE" if table in REPLACED else "INSERT"
+        verb = "INSERT OR REPLACE" if table in tables.REPLACED else "INSERT"
         yield from _inserted(verb, table, rows, channels)
         if table == "minute":
             yield "DELETE FROM tick WHERE n <= ?", (rows[-1][1],)
     for table, keys in batch.gone.items():
-        condition = " AND ".join(f"{key} = ?" for key in KEYED[table])
+        condition = " AND ".join(f"{key} = ?" for key in tables.KEYED[table])
         yield from ((f"DELETE FROM {table} WHERE {condition}", key) for key in keys)  # noqa: S608
     for table, rows in batch.put.items():
         yield from _inserted("INSERT OR REPLACE", table, rows, channels)
 
 
 def _inserted(
-    verb: str, table: str, rows: Sequence[Row], channels: int
+    verb: str, table: str, rows: Sequence[tables.Row], channels: int
 ) -> Iterator[statements.Row]:
-    marks = ", ".join("?" * width(table, channels))
+    marks = ", ".join("?" * tables.width(table, channels))
     return ((f"{verb} INTO {table} VALUES ({marks})", row) for row in rows)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpuwatch.core.models import JSON
 from gpuwatch.session import schema
+from gpuwatch.session.mirror import tables
 from gpuwatch.session.mirror.content import row_digest
 from gpuwatch.session.mirror.cursor import (
     Cursor,
@@ -15,16 +16,6 @@ from gpuwatch.session.mirror.cursor import (
     log_pieces,
     session_id,
     without,
-)
-from gpuwatch.session.mirror.tables import (
-    CLOSING,
-    KEYED,
-    LONGEST_VALUE,
-    NUMBERED,
-    REPLACED,
-    Batch,
-    Key,
-    Row,
 )
 from gpuwatch.session.reading.open import open_session
 from gpuwatch.session.reading.parsed import bytes_of
@@ -57,7 +48,7 @@ class Changes:
         """The version of its content that was read last."""
         self._lines = _LOOK_AT_LOG
         """Lines since the log was searched."""
-        self._known: dict[str, list[Row]] = {}
+        self._known: dict[str, list[tables.Row]] = {}
         """The rows of keyed tables when they were last compared."""
         self._is_closed = False
         self.more = True
@@ -70,7 +61,7 @@ class Changes:
         """Whether the file has been removed, or another stands in its place."""
         return identity(self.path) != self.version
 
-    def read(self, *, last: bool = False) -> Batch | None:
+    def read(self, *, last: bool = False) -> tables.Batch | None:
         """The next changes; ``None``: there are none. ``last``: nobody writes it any more, so that
         nothing may be left out.
 
@@ -96,7 +87,7 @@ class Changes:
         """Let go of the file."""
         self._opened.close()
 
-    def _batch(self, *, last: bool) -> Batch | None:
+    def _batch(self, *, last: bool) -> tables.Batch | None:
         connection = self._opened.connection
         ((version,),) = connection.rows("PRAGMA user_version")
         session = session_id(connection)
@@ -114,7 +105,7 @@ class Changes:
         put, gone, closing = self._keyed(cursor, room)
         rows = {
             table: found
-            for table in NUMBERED
+            for table in tables.NUMBERED
             if not room.is_full and (found := self._numbered(table, cursor, room))
         }
         removed = self._removed(cursor, rows.get("log", []), last=last)
@@ -124,19 +115,19 @@ class Changes:
         self.closed = not self.more and self._is_closed
         if not (is_new or channels or removed or rows or put or gone):
             return None
-        batch = Batch(self.path.name, session, is_new, channels, removed, rows, put, gone)
+        batch = tables.Batch(self.path.name, session, is_new, channels, removed, rows, put, gone)
         cursor.advance(batch)
         self.cursor = cursor
         return batch
 
     def _keyed(
         self, cursor: Cursor, room: _Room
-    ) -> tuple[dict[str, list[Row]], dict[str, list[Key]], list[Row]]:
+    ) -> tuple[dict[str, list[tables.Row]], dict[str, list[tables.Key]], list[tables.Row]]:
         """New and changed rows, keys that are gone, and the rows that may only come last."""
-        put: dict[str, list[Row]] = {}
-        gone: dict[str, list[Key]] = {}
-        closing: list[Row] = []
-        for table, keys in KEYED.items():
+        put: dict[str, list[tables.Row]] = {}
+        gone: dict[str, list[tables.Key]] = {}
+        closing: list[tables.Row] = []
+        for table, keys in tables.KEYED.items():
             rows = keyed_rows(self._opened.connection, table)
             if rows == self._known.get(table):
                 continue
@@ -147,11 +138,11 @@ class Changes:
             for row in rows:
                 if known.get(row[: len(keys)]) == row_digest([row]):
                     continue
-                if table == "meta" and row[0] in CLOSING:
+                if table == "meta" and row[0] in tables.CLOSING:
                     closing.append(row)
                 elif room.is_full and row[0] != "session":  # with which a copy begins
                     waiting = True
-                elif bytes_of(row) <= LONGEST_VALUE:
+                elif bytes_of(row) <= tables.LONGEST_VALUE:
                     put.setdefault(table, []).append(room.take(row))
             missing = known.keys() - {row[: len(keys)] for row in rows}
             if missing:
@@ -160,10 +151,10 @@ class Changes:
                 self._known[table] = rows
         return put, gone, closing
 
-    def _numbered(self, table: str, cursor: Cursor, room: _Room) -> list[Row]:
+    def _numbered(self, table: str, cursor: Cursor, room: _Room) -> list[tables.Row]:
         """The next rows of a numbered table."""
         n = cursor.last.get(table)
-        again = table in REPLACED
+        again = table in tables.REPLACED
         bound = -(1 << 63) if n is None else n if again else n + 1
         rows = self._opened.connection.rows(
             f"SELECT * FROM {table} WHERE n >= ? ORDER BY n LIMIT ?",  # noqa: S608
@@ -171,11 +162,11 @@ class Changes:
             cut=True,
             most=max(1, room.bytes),
         )
-        taken: list[Row] = []
+        taken: list[tables.Row] = []
         for row in rows:
             if room.is_full and taken:
                 break
-            if bytes_of(row) <= LONGEST_VALUE:
+            if bytes_of(row) <= tables.LONGEST_VALUE:
                 taken.append(room.take(row))
         if again and n is not None:
             newest = [row for row in taken if row[0] == n]
@@ -183,7 +174,7 @@ class Changes:
                 return taken[len(newest) :]
         return taken
 
-    def _removed(self, cursor: Cursor, new: list[Row], *, last: bool) -> list[Piece]:
+    def _removed(self, cursor: Cursor, new: list[tables.Row], *, last: bool) -> list[Piece]:
         """Lines of the log that the copy has and the file has no more."""
         self._lines += len(new)
         if self._lines < _LOOK_AT_LOG and not last:
@@ -207,7 +198,7 @@ class _Room:
         most = self.bytes // (_BYTES_OF_NUMBER * (numbers + 2))
         return max(1, min(self.rows, most))
 
-    def take(self, row: Row) -> Row:
+    def take(self, row: tables.Row) -> tables.Row:
         self.rows -= 1
         self.bytes -= sum(
             len(value) if isinstance(value, (str, bytes)) else _BYTES_OF_NUMBER for value in row

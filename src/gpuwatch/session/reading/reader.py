@@ -17,20 +17,10 @@ from pathlib import Path
 
 from gpuwatch.core.errors import GpuwatchError, NotASession, StorageError
 from gpuwatch.core.models import JSON, mapping, number
-from gpuwatch.session.reading import limits
+from gpuwatch.session.reading import limits, parsed
 from gpuwatch.session.reading.bounded_connection import MOST_BYTES
 from gpuwatch.session.reading.log_lines import END, LONGEST, LogLine
 from gpuwatch.session.reading.open import OpenedSession, open_session
-from gpuwatch.session.reading.parsed import (
-    bytes_of,
-    cells,
-    channels_of,
-    devices_of,
-    json_of,
-    rank_of,
-    rank_step_of,
-    step_of,
-)
 from gpuwatch.session.reading.processes import gpu_process, presences, processes_at
 from gpuwatch.session.reading.samples import LATEST, Samples, Times, newest, pieces
 from gpuwatch.session.reading.status import Status, status, writer_alive
@@ -140,16 +130,16 @@ class SessionReader(Validated):
     def meta(self) -> dict[str, JSON]:
         """What is known of the session as a whole; ``docs/session-format.md`` lists the keys."""
         rows = self._table("meta", "key, value", limits.KEYS)
-        previous_rows, parsed = self._meta
+        previous_rows, values = self._meta
         if rows != previous_rows:
             known_rows = set(previous_rows)
             with self._documents("meta") as read:
-                parsed = {
-                    str(row[0]): parsed[str(row[0])] if row in known_rows else read(row[1])
+                values = {
+                    str(row[0]): values[str(row[0])] if row in known_rows else read(row[1])
                     for row in rows
                 }
-            self._meta = rows, parsed
-        return dict(parsed)
+            self._meta = rows, values
+        return dict(values)
 
     def status(self, meta: Mapping[str, JSON]) -> Status:
         """The status that follows from this :meth:`meta`."""
@@ -167,14 +157,14 @@ class SessionReader(Validated):
         rows = self._table("device", "id, kind, name, uuid, used, attributes", limits.DEVICES)
         if rows != self._devices[0]:
             with self._documents("device") as read:
-                self._devices = rows, devices_of(rows, read)
+                self._devices = rows, parsed.devices_of(rows, read)
         return self._devices[1]
 
     def _table(self, name: str, columns: str, limit: int) -> list[tuple[JSON, ...]]:
         """Rows of a small table, up to the limits on number and size."""
         sql = f"SELECT {columns} FROM {name} LIMIT ?"  # noqa: S608
         rows = self._rows(sql, (limit + 1,), cut=True, most_bytes=limits.TEXT)
-        sizes = accumulate(map(bytes_of, rows[:limit]))
+        sizes = accumulate(map(parsed.bytes_of, rows[:limit]))
         size = sum(total <= limits.TEXT for total in sizes)
         if size < len(rows):
             self.leave_out(f"only the first {size:,} rows of the table {name} are read")
@@ -187,9 +177,9 @@ class SessionReader(Validated):
 
         def read(text: JSON) -> JSON:
             nonlocal left, left_out
-            left -= cells(text)
+            left -= parsed.cells(text)
             left_out += left < 0
-            return json_of(text) if left >= 0 else None
+            return parsed.json_of(text) if left >= 0 else None
 
         yield read
         if left_out:
@@ -210,7 +200,7 @@ class SessionReader(Validated):
             )
             if int(count) > len(rows):
                 self.leave_out(f"only the first {len(rows):,} of {int(count):,} channels are read")
-            self._channels = known, channels_of(rows, known[1])
+            self._channels = known, parsed.channels_of(rows, known[1])
         return self._channels[1]
 
     def _changes(self) -> list[tuple[JSON, ...]]:
@@ -282,7 +272,7 @@ class SessionReader(Validated):
         values = (after, self._end("step"), limit)
         rows = self._rows(ONE_BY_ONE, values, cut=True, most_bytes=limits.OF_LINES)
         in_order((row[0] for row in rows), after)
-        return [step_of(row) for row in rows]
+        return [parsed.step_of(row) for row in rows]
 
     def step_count(self) -> int | None:
         """Number of timed steps so far; ``None`` if no step was reported."""
@@ -378,7 +368,7 @@ class SessionReader(Validated):
         """The ranks of a run of several processes, in order; empty for any other run."""
         columns = "rank, local_rank, world_size, pid, device, cpu_nodes, gpu_node, sharded"
         rows = self._table("rank", columns, limits.RANKS)
-        return [rank_of(row) for row in rows]
+        return [parsed.rank_of(row) for row in rows]
 
     def rank_steps(self, after: int = -1, limit: int = CHUNK) -> list[RankStepRow]:
         """Steps of each rank with ``n > after`` in order; fewer than ``limit`` if they are long."""
@@ -389,7 +379,7 @@ class SessionReader(Validated):
             cut=True,
         )
         in_order((row[0] for row in rows), after)
-        return [step for step in map(rank_step_of, rows) if step.t <= self.t_ns]
+        return [step for step in map(parsed.rank_step_of, rows) if step.t <= self.t_ns]
 
     def all_rank_steps(self) -> list[RankStepRow]:
         """All steps of each rank, up to the limit on their number."""
@@ -555,7 +545,7 @@ class SessionReader(Validated):
             "GROUP BY t / ?, warm, samples IS NULL, flop IS NULL, bytes IS NULL ORDER BY 1",
             (after, min(upto, self._end("step")), _BUCKET_NS),
         )
-        return [step_of(row) for row in rows]
+        return [parsed.step_of(row) for row in rows]
 
     def first_timed_step(self) -> int | None:
         """The number ``n`` of the first step line after the warm-up, or ``None``."""

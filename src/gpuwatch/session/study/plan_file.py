@@ -6,17 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from gpuwatch.core import models
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import (
-    HOOK_OPTION,
-    JSON,
-    LONGEST_INTERVAL,
-    SHORTEST_INTERVAL,
-    Environment,
-    Mount,
-    Problem,
-    those,
-)
 from gpuwatch.core.typed import typed
 from gpuwatch.session.schema import SUFFIX
 from gpuwatch.session.study.plan import SCHEMA, Part, Plan, PlannedRun, Settings
@@ -26,11 +17,11 @@ SMALLEST_MARGIN, LARGEST_MARGIN = 0.001, 0.5
 """Limits for a design, on the command line and in plans from elsewhere."""
 
 
-def document(plan: Plan) -> dict[str, JSON]:
+def document(plan: Plan) -> dict[str, models.JSON]:
     """``plan`` as the document for ``plan.json``."""
     return {
         "schema": SCHEMA,
-        **those(plan, "study", "title", "question", "preset", "seed"),
+        **models.those(plan, "study", "title", "question", "preset", "seed"),
         **asdict(plan.settings),
         "problems": {
             str(index): [asdict(problem) for problem in problems]
@@ -45,7 +36,7 @@ def document(plan: Plan) -> dict[str, JSON]:
                     {**asdict(environment), "mounts": list(map(str, environment.mounts))}
                     for environment in part.environments
                 ],
-                **those(part, "blocks", "warmup_blocks", "margin"),
+                **models.those(part, "blocks", "warmup_blocks", "margin"),
                 "cool_down_seconds": part.cool_down,
                 "sweep": {name: list(values) for name, values in part.sweep.items()},
             }
@@ -53,7 +44,7 @@ def document(plan: Plan) -> dict[str, JSON]:
         ],
         "runs": [
             {
-                **those(run, "index", "file", "part", "block"),
+                **models.those(run, "index", "file", "part", "block"),
                 "workload": plan.parts[run.part].workloads.index(run.workload),
                 "environment": plan.parts[run.part].environments.index(run.environment),
             }
@@ -63,7 +54,7 @@ def document(plan: Plan) -> dict[str, JSON]:
     }
 
 
-def parse(value: JSON) -> Plan:
+def parse(value: models.JSON) -> Plan:
     """Parse the document of a ``plan.json``.
 
     Raises:
@@ -78,9 +69,9 @@ def parse(value: JSON) -> Plan:
     if len({run.file for run in runs}) < len(runs):
         raise ValueError("two runs have the same file")
     settings = typed(Settings, value)
-    if not SHORTEST_INTERVAL <= settings.interval_seconds <= LONGEST_INTERVAL:
+    if not models.SHORTEST_INTERVAL <= settings.interval_seconds <= models.LONGEST_INTERVAL:
         raise ValueError("invalid interval")
-    if not all(map(HOOK_OPTION.fullmatch, settings.hook or ())):
+    if not all(map(models.HOOK_OPTION.fullmatch, settings.hook or ())):
         raise ValueError("invalid options of the hook")
     plain = {key: each for key, each in value.items() if key not in ("parts", "runs", "problems")}
     return replace(
@@ -89,14 +80,14 @@ def parse(value: JSON) -> Plan:
         runs=runs,
         settings=settings,
         problems={
-            int(index): tuple(typed(Problem, problem) for problem in _listed(listed))
+            int(index): tuple(typed(models.Problem, problem) for problem in _listed(listed))
             for index, listed in value.get("problems", {}).items()
             if listed and 1 <= int(index) <= len(runs)
         },
     )
 
 
-def _part(value: JSON) -> Part:
+def _part(value: models.JSON) -> Part:
     environments = tuple(map(_environment, _listed(value["environments"])))
     part = typed(Part, {**value, "environments": [], "cool_down": value["cool_down_seconds"]})
     if part.blocks is not None and not 1 <= part.blocks <= MOST_BLOCKS:
@@ -108,22 +99,22 @@ def _part(value: JSON) -> Part:
     return replace(part, environments=environments)
 
 
-def _environment(value: JSON) -> Environment:
+def _environment(value: models.JSON) -> models.Environment:
     mounts = tuple(_mount(text) for text in _listed(value.get("mounts", [])))
-    return replace(typed(Environment, {**value, "mounts": []}), mounts=mounts)
+    return replace(typed(models.Environment, {**value, "mounts": []}), mounts=mounts)
 
 
-def _listed(value: JSON) -> list[JSON]:
+def _listed(value: models.JSON) -> list[models.JSON]:
     if type(value) is not list:
         raise TypeError("not a list")
     return value
 
 
-def _mount(text: str) -> Mount:
+def _mount(text: str) -> models.Mount:
     source, target, *mode = text.split(":")
     if mode not in ([], ["rw"]):
         raise ValueError("invalid mount")
-    return typed(Mount, {"source": source, "target": target, "writable": bool(mode)})
+    return typed(models.Mount, {"source": source, "target": target, "writable": bool(mode)})
 
 
 @dataclass(frozen=True)

@@ -12,28 +12,20 @@ from pathlib import Path
 from gpuwatch.core.errors import StorageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.placement import FILES_OF_A_JOB, PLACEMENT
-from gpuwatch.session.study import labels
+from gpuwatch.session.study import labels, study_folder
 from gpuwatch.session.study.attempts import ATTEMPTS
 from gpuwatch.session.study.plan import PLAN, read
-from gpuwatch.session.study.study_folder import (
-    RECORDER_LOG,
-    ROOFLINE,
-    SUMMARY_JSON,
-    SUMMARY_MARKDOWN,
-    held,
-    opened,
-)
 
 OF_A_STUDY = frozenset(
     {
         PLAN,
-        SUMMARY_JSON,
-        SUMMARY_MARKDOWN,
+        study_folder.SUMMARY_JSON,
+        study_folder.SUMMARY_MARKDOWN,
         "summary.csv",
         "summary.html",
-        ROOFLINE,
+        study_folder.ROOFLINE,
         "notify.log",
-        RECORDER_LOG,
+        study_folder.RECORDER_LOG,
         PLACEMENT,
         ATTEMPTS,
         *FILES_OF_A_JOB,
@@ -113,7 +105,7 @@ def remove(what: Removal) -> None:
         StorageError: something cannot be removed; files removed before that are gone.
     """
     try:
-        with held(what.folder), opened(what.folder, os.O_NOFOLLOW) as fd:
+        with study_folder.held(what.folder), study_folder.opened(what.folder, os.O_NOFOLLOW) as fd:
             # The plan last: without it the rest would not count as gpuwatch's.
             for name in sorted(what.files, key=lambda name: name == PLAN):
                 with contextlib.suppress(FileNotFoundError):
