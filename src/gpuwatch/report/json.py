@@ -246,13 +246,12 @@ def _profile(of: Profile | None) -> dict[str, JSON] | None:
     if of is None:
         return None
     times = times_of(of)
-    steps = of.steps or None
     return {
         **source(of),
         "tables": list(of.tables),
-        "kernel_seconds_per_step": _each(times.kernels, steps),
-        "copy_to_device_seconds_per_step": _each(times.copies_to_device, steps),
-        "memset_seconds_per_step": _each(times.memset, steps),
+        "kernel_seconds_per_step": times.kernels,
+        "copy_to_device_seconds_per_step": times.copies_to_device,
+        "memset_seconds_per_step": times.memset,
     }
 
 
@@ -267,10 +266,6 @@ def counters(of: Counters | None) -> dict[str, JSON] | None:
     if of is None:
         return None
     return {name: value for name, value in vars(of).items() if name != "kernels"}
-
-
-def _each(total: float | None, steps: int | None) -> float | None:
-    return total / steps if total is not None and steps else None
 
 
 def _convention(of: Efficiency, flop: str, peak: MfuPeak) -> dict[str, JSON]:

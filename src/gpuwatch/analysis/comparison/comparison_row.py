@@ -285,16 +285,7 @@ def energy_notes(sessions: Sequence[Summary]) -> list[str]:
 
 
 def _profiled(key: str, *, per_step: bool) -> Value:
-    """Mean per step of a gpuwatch profile; the total of an import, whose steps are unknown."""
-
-    def value(session: Summary) -> float | None:
-        steps = None if session.profile is None else session.profile.steps
-        total = number(getattr(times_of(session.profile), key))
-        if total is None or bool(steps) is not per_step:
-            return None
-        return total / steps if steps else total
-
-    return value
+    return lambda session: number(getattr(times_of(session.profile, per_step=per_step), key))
 
 
 def _figure_row(

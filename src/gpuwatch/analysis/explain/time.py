@@ -141,17 +141,12 @@ def where(sides: Sides) -> list[Weighed]:
 
 def kernel_seconds(run: Run) -> float | None:
     """Seconds per step of all GPU kernels under the profiler; unknown for an import."""
-    return _a_step(run, times_of(run.session.profile).kernels)
+    return times_of(run.session.profile).kernels
 
 
 def copy_seconds(run: Run) -> float | None:
     """Seconds per step of all copies from host to device under the profiler."""
-    return _a_step(run, times_of(run.session.profile).copies_to_device)
-
-
-def _a_step(run: Run, seconds: float | None) -> float | None:
-    steps = None if run.session.profile is None else run.session.profile.steps
-    return seconds / steps if steps and seconds is not None else None
+    return times_of(run.session.profile).copies_to_device
 
 
 def _by_kernels(sides: Sides) -> list[Weighed] | None:

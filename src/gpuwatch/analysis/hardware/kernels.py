@@ -111,21 +111,21 @@ class KernelRow:
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds over all steps of a profile; ``None`` is unknown."""
+    """Mean seconds of a profiled step, or those of a whole profile; ``None`` is unknown."""
 
     kernels: float | None
     copies_to_device: float | None
     memset: float | None
 
 
-def times_of(profile: Profile | None) -> Times:
-    """GPU time in kernels, in copies from the host, and in memset."""
-    tables = {} if profile is None else profile.tables
-    return Times(
-        _seconds(tables.get(KERNELS), None),
-        _seconds(tables.get(MEMORY_TIME), _TO_DEVICE),
-        _seconds(tables.get(MEMORY_TIME), _MEMSET),
-    )
+def times_of(profile: Profile | None, *, per_step: bool = True) -> Times:
+    """GPU time in kernels, in copies from the host, and in memset: of a step, or else of a whole
+    profile whose steps are unknown."""
+    if profile is None or bool(profile.steps) is not per_step:
+        return Times(None, None, None)
+    kernels, copies = (profile.tables.get(name) for name in (KERNELS, MEMORY_TIME))
+    totals = _seconds(kernels, None), _seconds(copies, _TO_DEVICE), _seconds(copies, _MEMSET)
+    return Times(*(None if each is None else each / (profile.steps or 1) for each in totals))
 
 
 def family_seconds(profile: Profile | None) -> dict[str, float]:
