@@ -20,7 +20,7 @@ from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.load import mean_of, others_share
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
-from gpuwatch.core.metrics import Method
+from gpuwatch.core.metrics import CATALOGUE, Method, label
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
 
@@ -29,17 +29,9 @@ RELATIVE = 0.02
 SHARES = 0.05
 """Difference from which on shares of the time or of the cores differ (5 points)."""
 
-_RATES = (
-    ("hw.gpu.clock.sm", "SM clock", "Hz"),
-    ("hw.gpu.clock.memory", "memory clock", "Hz"),
-    ("hw.gpu.power", "GPU power", "W"),
-    ("hw.cpu.frequency", "CPU clock", "Hz"),
-)
+_RATES = ("hw.gpu.clock.sm", "hw.gpu.clock.memory", "hw.gpu.power", "hw.cpu.frequency")
 THROTTLING = "throttling"
-_HELD = (
-    ("hw.gpu.throttle.power", "clocks held down by power"),
-    ("hw.gpu.throttle.thermal", "clocks held down by temperature"),
-)
+_HELD = ("hw.gpu.throttle.power", "hw.gpu.throttle.thermal")
 
 
 def explain(
@@ -94,15 +86,16 @@ def conditions(sides: Sides) -> list[Evidence]:
     if len(kinds) != 1:
         return []
     rates, held = [], []
-    for name, label, unit in _RATES:
+    for name in _RATES:
         first, second = sides.middles(partial(mean_of, name=name))
         if first and second is not None and abs(second / first - 1) >= RELATIVE:
-            rates.append(f"{label} {sides.both(units.si(first, unit), units.si(second, unit))}")
-    for name, label in _HELD:
+            both = sides.both(*(units.si(value, CATALOGUE[name].unit) for value in (first, second)))
+            rates.append(f"{label(name)} {both}")
+    for name in _HELD:
         first, second = sides.middles(partial(mean_of, name=name))
         if first is not None and second is not None and abs(second - first) >= SHARES:
             both = sides.both(f"{units.percent(first)} of the time", units.percent(second))
-            held.append(f"{label} {both}")
+            held.append(f"{label(name)} {both}")
     source = f"means over the {kinds.pop()}, then over the runs"
     return [
         Evidence(rung, "; ".join(texts), None, Method.MEASURED, source)
