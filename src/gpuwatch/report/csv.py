@@ -16,23 +16,9 @@ from gpuwatch.report.document.quantities import every_run, order_of, orders
 from gpuwatch.report.export.table import csv_text
 
 COLUMNS = (
-    "study",
-    "part",
-    "workload",
-    "parameters",
-    "environment",
-    "block",
-    "order",
-    "session",
-    "status",
-    "group",
-    "metric",
-    "unit",
-    "value",
-    "method",
-    "outlier",
-    "warm_up",
-    "command",
+    *("study", "part", "workload", "parameters", "environment", "block", "order"),
+    *("session", "status", "group", "metric", "unit", "value", "method"),
+    *("outlier", "warm_up", "command"),
 )
 PRIMARY = "primary"
 """Group of the values that verdicts are about."""
