@@ -27,12 +27,12 @@ from gpuwatch.cli.options import begun, joining, launch
 from gpuwatch.cli.parser import Parser
 from gpuwatch.cli.say import give_up_output, put, ring, say
 from gpuwatch.cli.selection import session_lookup
+from gpuwatch.cli.study_result import exit_code_of_run
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.models import JSON, mapping, sequence
 from gpuwatch.core.text import shell, to_paste
 from gpuwatch.own_command import CAPSULE, OWN_COMMAND
 from gpuwatch.recorder.api import record
-from gpuwatch.recorder.control import exit_code_of
 from gpuwatch.recorder.observer import Observer, detach
 from gpuwatch.recorder.request import Request
 from gpuwatch.session.reading.reader import read_meta
@@ -214,14 +214,6 @@ class _Terminal(Observer):
         self.summary = text
 
 
-def _failed(path: Path) -> bool:
-    """Whether the workload failed after it started; a failed start has been reported already."""
-    meta = read_meta(path)
-    good = status(meta, path).state in (State.FINISHED, State.STOPPED)
-    started = not mapping(meta.get("result")).get("launcher_failed")
-    return not good and started and exit_code_of(mapping(meta.get("error"))) is ExitCode.RUN_FAILED
-
-
 def last_words(sessions: Iterable[Path], *, told: bool, named: bool) -> None:
     """Print the last lines that runs that failed wrote to stderr, or those before what torchrun
     says of the error, if they are not ``told``, and where the rest is, if it is not ``named``
@@ -230,7 +222,8 @@ def last_words(sessions: Iterable[Path], *, told: bool, named: bool) -> None:
     from gpuwatch.cli.commands.log import read
 
     seen: list[list[str]] = []
-    for path in filter(_failed, sessions):
+    # A failed start has been reported already.
+    for path in (each for each in sessions if exit_code_of_run(each) == ExitCode.RUN_FAILED):
         lines = [*deque(read(path, "stderr"), maxlen=_SEARCHED)]
         cause = re.sub(r"^rank \d+: ", "", cause_in(lines))
         ends = [at for at, line in enumerate(lines, 1) if cause and cause in line]
