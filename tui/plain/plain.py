@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import shutil
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -17,7 +16,7 @@ from queue import SimpleQueue
 
 from gpuwatch.core.errors import ExitCode, GpuwatchError
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.text import clean
+from gpuwatch.core.text import clean, whole_words
 from gpuwatch.core.units import (
     NS,
     binary_parts,
@@ -199,13 +198,7 @@ Say = Callable[[str], None]
 def print_line(text: str) -> None:
     """Write a line to standard output and flush it; on a terminal several, broken at spaces."""
     if sys.stdout.isatty():
-        text = textwrap.fill(
-            text,
-            shutil.get_terminal_size((80, 24)).columns,
-            subsequent_indent="  ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        text = "\n".join(whole_words(text, shutil.get_terminal_size((80, 24)).columns))
     print(text, flush=True)
 
 

@@ -22,7 +22,7 @@ from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem, number, those
 from gpuwatch.core.shell_line import in_bash, operator_among
-from gpuwatch.core.text import clean, document, shell
+from gpuwatch.core.text import clean, document, shell, whole_words
 from gpuwatch.core.units import counted, fact
 from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.request import Request, ResolvedPlan, resolve_plan, with_files
@@ -77,22 +77,10 @@ def shown(request: Request, arguments: argparse.Namespace) -> bool:
         for place in request.on:
             for line in outlook(place, request.plan.parts, whole=arguments.dry_run):
                 json_ = line.startswith(("{", " ", "}"))
-                print(line if json_ else _whole_words(line, terminal.columns()))
+                print(line if json_ else "\n".join(whole_words(line, terminal.columns())))
         for launch in listed or ():
             print("", *_launch_lines(launch, terminal.columns()), sep="\n")
     return True
-
-
-def _whole_words(text: str, width: int, indent: str = "") -> str:
-    """``text`` in lines that break no path or option."""
-    return fill(
-        text,
-        width,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def order(resolved: ResolvedPlan) -> str:
@@ -389,4 +377,4 @@ def _launch_lines(launch: Launch, width: int) -> list[str]:
             **{name: json.dumps(value) for name, value in prepared.settings.items()},
         }
         texts = [f"{name}: {clean(text, 10_000)}" for name, text in entries.items()]
-    return [head, *(_whole_words(text, width, "  ") for text in texts)]
+    return [head, *(line for text in texts for line in whole_words(text, width, "  "))]

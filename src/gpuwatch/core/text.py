@@ -9,6 +9,7 @@ import shlex
 import unicodedata
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
+from textwrap import wrap
 
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
@@ -52,6 +53,18 @@ def cut(text: str, longest: int, dots: str = "…", behind: int = 0) -> str:
     ends = range(1, len(text) + 1) if text.isascii() else [*accumulate(map(_width_of, text))]
     first = bisect_right(ends, longest - behind - len(dots))
     return f"{text[:first]}{dots}{text[bisect_left(ends, ends[-1] - behind) + 1 :]}"
+
+
+def whole_words(text: str, width: int, indent: str = "", further: str = "  ") -> list[str]:
+    """``text`` in lines that break no path or option; all but the first begin ``further`` in."""
+    return wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + further,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def capital(text: str) -> str:

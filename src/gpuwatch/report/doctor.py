@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -11,7 +10,7 @@ from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, Environment, Problem, those
-from gpuwatch.core.text import clean, shell
+from gpuwatch.core.text import clean, shell, whole_words
 from gpuwatch.report.tables import table
 
 COLUMNS = 80
@@ -261,6 +260,4 @@ def _problem(name: str, problem: Problem) -> list[str]:
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(
-        clean(text), COLUMNS, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
-    )
+    return whole_words(clean(text), COLUMNS)

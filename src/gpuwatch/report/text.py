@@ -12,7 +12,7 @@ from gpuwatch.analysis.comparison.effect import BETTER, WORSE
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.study import interval_plot
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.text import clean, cut
+from gpuwatch.core.text import clean, cut, whole_words
 from gpuwatch.report.document import blocks, study
 
 _NARROWEST, _WIDEST = 40, 100
@@ -155,13 +155,7 @@ def _wrap(name: str, text: str, columns: int, role: str, name_role: str = "text"
         lambda found: found[0].replace(" ", "\u00a0") if len(found[0]) < room else found[0],
         clean(text, _LONGEST_TEXT).replace(" %", "\u00a0%"),
     )
-    lines = textwrap.wrap(
-        whole,
-        room,
-        subsequent_indent="" if name else "  ",
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
+    lines = whole_words(whole, room, further="" if name else "  ")
     shown = [line.replace("\u00a0", " ") for line in lines] or [""]
     starts = [name, *[" " * len(name)] * (len(shown) - 1)]
     return [((start, name_role), (line, role)) for start, line in zip(starts, shown, strict=True)]
