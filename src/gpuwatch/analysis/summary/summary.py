@@ -14,15 +14,7 @@ from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, p
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.ranks.ranks import Ranks, figures_of, recorded_ranks, tokens_per_second
-from gpuwatch.analysis.samples import step_lines
-from gpuwatch.analysis.samples.rates import (
-    StepLine,
-    full_times,
-    leaps,
-    mean_rate,
-    samples_of,
-    samples_per_step,
-)
+from gpuwatch.analysis.samples import rates, step_lines
 from gpuwatch.analysis.samples.source import Source
 from gpuwatch.analysis.samples.steady_state import StepTimes, series_of
 from gpuwatch.analysis.samples.window import Window, behind, span_of, spent, timed_window
@@ -319,21 +311,21 @@ def summarise_from(
 
 
 def _work(
-    timed: Sequence[StepLine], lines: Sequence[StepLine], steps: Steps, *, told: bool
+    timed: Sequence[rates.StepLine], lines: Sequence[rates.StepLine], steps: Steps, *, told: bool
 ) -> Work:
     # The step whose work is counted may stand among the timed ones, and is told, too.
     since = [row for row in lines if timed and row.t >= timed[0].t]
     return Work(
         sum(row.count for row in timed),
         total_of([row.samples for row in timed]),
-        mean_rate(timed, lambda row: row.count, told=told),
+        rates.mean_rate(timed, lambda row: row.count, told=told),
         steps.mean_seconds,
         steps.phases,
-        step_lines.SOME if leaps(since) else None,
+        step_lines.SOME if rates.leaps(since) else None,
     )
 
 
-def _timing(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> Timing:
+def _timing(meta: Mapping[str, JSON], steps: Sequence[rates.StepLine]) -> Timing:
     startup = mapping(meta.get("startup"))
     first = number(startup.get("first_step_seconds"))
     if first is None and steps and isinstance(steps[0], StepRow) and steps[0].count == 1:
@@ -352,7 +344,7 @@ def _timing(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> Timing:
     )
 
 
-def _ending(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> float | None:
+def _ending(meta: Mapping[str, JSON], steps: Sequence[rates.StepLine]) -> float | None:
     """Seconds from the end of the last step to that of the process, if the workload told both."""
     known = number(mapping(meta.get("result")).get("t"))
     if known is None or not steps or known < steps[-1].t or meta.get("step_ends") == "arrived":
@@ -371,7 +363,7 @@ def _launch(meta: Mapping[str, JSON]) -> float | None:
 
 
 def steps_of(
-    rows: Sequence[StepLine], series: StepTimes | None = None, *, told: bool = False
+    rows: Sequence[rates.StepLine], series: StepTimes | None = None, *, told: bool = False
 ) -> Steps:
     """Times, throughput and losses of step lines, also of the first lines of a run.
 
@@ -391,7 +383,8 @@ def steps_of(
     if "other" in phases and sampled < count and mean and together > 0:  # add up, as in each step
         phases = {name: seconds * mean / together for name, seconds in phases.items()}
     evaluation = sum(row.evaluation for row in timed)
-    rate, samples = mean_rate(timed, samples_of, told=told), [row.samples for row in timed]
+    rate = rates.mean_rate(timed, rates.samples_of, told=told)
+    samples = [row.samples for row in timed]
     overall = None
     if evaluation and rate:
         trained = sum(each for each in samples if each is not None) / rate
@@ -409,7 +402,7 @@ def steps_of(
         min_seconds=shortest,
         max_seconds=longest,
         samples_per_second=rate,
-        samples_per_step=samples_per_step(timed),
+        samples_per_step=rates.samples_per_step(timed),
         reason=reason,
         phases=phases,
         first_loss=losses[0] if losses else None,
@@ -421,13 +414,13 @@ def steps_of(
     )
 
 
-def _slowest(timed: Sequence[StepLine], times: np.ndarray) -> SlowStep | None:
+def _slowest(timed: Sequence[rates.StepLine], times: np.ndarray) -> SlowStep | None:
     mean = float(times.mean())
     median, longest = np.quantile(times, (0.5, 1.0)).tolist()
     if mean < _MUCH * median or longest - median < times.size * (mean - median) / 2:
         return None
     for row in timed:
-        if isinstance(row, StepRow) and row.seconds and longest in full_times(row):
+        if isinstance(row, StepRow) and row.seconds and longest in rates.full_times(row):
             number = row.step - len(row.seconds) + 1 + row.seconds.index(longest)
             if row.count > 1:
                 return SlowStep(number, longest, {})

@@ -17,15 +17,7 @@ from gpuwatch.analysis.study.sweep import sweep_table
 from gpuwatch.core import units
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.report.document.blocks import (
-    Bars,
-    Change,
-    Dots,
-    HeatMap,
-    Intervals,
-    Rooflines,
-    SweepChart,
-)
+from gpuwatch.report.document import blocks
 from gpuwatch.report.document.quantities import ends, estimate, value_of
 from gpuwatch.report.html import drawing
 from gpuwatch.report.html.markup import text
@@ -39,7 +31,7 @@ _BAR, _RANK = 22, 22
 _LEFT, _ACROSS, _MOST_RANKS = 56, 1000, 64
 
 
-def bars(of: Bars) -> str:
+def bars(of: blocks.Bars) -> str:
     """Values on a common axis from zero."""
     most = max(bar.value for bar in of.bars)
     rows = "".join(
@@ -52,7 +44,7 @@ def bars(of: Bars) -> str:
     return f'<figure class="bars"><p class="what">{text(of.title)}</p>\n{rows}</figure>'
 
 
-def intervals(of: Intervals) -> str:
+def intervals(of: blocks.Intervals) -> str:
     """All changes on one axis; each tells its numbers to the pointer."""
     axis = _axis(of.changes)
     rows = "\n".join(
@@ -90,7 +82,7 @@ class _Changes(drawing.Axis):
         return factors(self.low, self.high) if self.wide else round_
 
 
-def _axis(changes_: Sequence[Change]) -> _Changes:
+def _axis(changes_: Sequence[blocks.Change]) -> _Changes:
     ends = [
         bound
         for each in changes_
@@ -109,12 +101,12 @@ def _axis(changes_: Sequence[Change]) -> _Changes:
     return _Changes(whole.low, whole.high, wide)
 
 
-def _blocks(of: Change) -> list[float]:
+def _blocks(of: blocks.Change) -> list[float]:
     """The relative change within each block that has both runs."""
     return [ratio - 1 for ratio in of.ratios if ratio is not None and math.isfinite(ratio)]
 
 
-def _row(of: Change, axis: _Changes) -> str:
+def _row(of: blocks.Change, axis: _Changes) -> str:
     verdict = of.verdict
     low, high = axis.share(lower_end(verdict.margin)), axis.share(verdict.margin)
     parts = [
@@ -160,19 +152,19 @@ def _tick(value: float) -> str:
     return f"{'+' if value > 1e-12 else ''}{shown} %" if shown != "0" else "0"
 
 
-def _numbers(of: Change) -> str:
+def _numbers(of: blocks.Change) -> str:
     verdict, change = of.verdict, of.verdict.change
     told = ""
     if change is not None:
         told = estimate(change.estimate, change)
         if math.isfinite(change.low) and math.isfinite(change.high):
             told += f" ({ends(change)}, {100 * change.level:.3g} %)"
-    blocks = ", ".join(estimate(each) for each in _blocks(of))
+    of_blocks = ", ".join(estimate(each) for each in _blocks(of))
     facts = [
         heading(verdict),
         told,
         f"noise of one run {units.percent(verdict.noise)}" if verdict.noise is not None else "",
-        f"blocks: {blocks}" if blocks else "",
+        f"blocks: {of_blocks}" if of_blocks else "",
         *verdict.reasons,
     ]
     return "; ".join(fact for fact in facts if fact)
@@ -181,7 +173,7 @@ def _numbers(of: Change) -> str:
 _DOTS, _TOP, _BOTTOM = 210, 10, 190
 
 
-def dots(of: Dots) -> str:
+def dots(of: blocks.Dots) -> str:
     """Every run of a question as a dot above its block; empty if no run has a value."""
     question, cells = of.question, of.question.cells
     runs = [run for cell in cells for run in cell.runs]
@@ -189,9 +181,9 @@ def dots(of: Dots) -> str:
     if not known:
         return ""
     axis = drawing.over(known, space=0.12)
-    blocks = sorted({run.block for run in runs if run.block is not None})
+    numbers = sorted({run.block for run in runs if run.block is not None})
     longest = max(sum(run.block is None for run in cell.runs) for cell in cells)
-    places = [*map(_block, blocks), *(f"run {number}" for number in range(1, longest + 1))]
+    places = [*map(_block, numbers), *(f"run {number}" for number in range(1, longest + 1))]
     width, ticks = 100 / len(places), axis.ticks(6)
 
     def y(value: float) -> float:
@@ -203,7 +195,7 @@ def dots(of: Dots) -> str:
     parts += drawing.lines([y(tick) for tick in ticks])
     for at in range(0, len(places), -(-len(places) // 12)):
         first, *rest = places[at].split(" ")
-        again = at > 0 and (at < len(blocks) or places[at - 1].startswith(first))
+        again = at > 0 and (at < len(numbers) or places[at - 1].startswith(first))
         parts.append(
             f'<text x="{(at + 0.5) * width:.2f}%" y="{_DOTS - 4}" text-anchor="middle">'
             f"{text(rest[-1] if again and rest else places[at])}</text>"
@@ -233,7 +225,7 @@ def dots(of: Dots) -> str:
         f'<div class="plot">{drawing.scale(labels, 74, _DOTS)}'
         f'<svg role="img" width="100%" height="{_DOTS}">{"".join(parts)}</svg></div>\n'
         f"<figcaption>{text(question.metric.capitalize())} of every run"
-        f"{', by block' * bool(blocks)}, the thin lines the means of the judged ones."
+        f"{', by block' * bool(numbers)}, the thin lines the means of the judged ones."
         f"{' The axis does not start at 0.' * (axis.low > 0)}"
         "</figcaption>\n</figure>"
     )
@@ -259,7 +251,7 @@ _SIGNS = {"best": "★", "tied": "≈"}
 _SWEEP, _SWEEP_TOP, _SWEEP_BOTTOM = 200, 24, 176
 
 
-def sweep(chart: SweepChart) -> str:
+def sweep(chart: blocks.SweepChart) -> str:
     """The throughput by the value of a parameter; empty if none is known."""
     of = chart.sweep
     known = [p.samples_per_second for p in of.points if p.samples_per_second is not None]
@@ -303,7 +295,7 @@ def sweep(chart: SweepChart) -> str:
     )
 
 
-def heat_map(of: HeatMap) -> str:
+def heat_map(of: blocks.HeatMap) -> str:
     """Rows of ranks, columns of time; every cell names its value for the pointer."""
     heat = of.heat
     shown = list(zip(heat.ranks, heat.values, strict=True))[:_MOST_RANKS]
@@ -334,7 +326,7 @@ def heat_map(of: HeatMap) -> str:
     )
 
 
-def rooflines(of: Rooflines) -> str:
+def rooflines(of: blocks.Rooflines) -> str:
     """The picture, which has its points in numbers; without any point, the reasons for that."""
     picture = svg(of.rooflines)
     if picture is None:
