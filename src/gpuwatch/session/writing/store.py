@@ -215,19 +215,9 @@ class SessionStore:
 
 
 def _channel_row(index: int, channel: Channel, unit: str, kind: str) -> Row:
-    return (
-        "INSERT INTO channel VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            index,
-            channel.device,
-            channel.metric,
-            unit,
-            kind,
-            channel.method.value,
-            channel.source,
-            channel.reason,
-        ),
-    )
+    how = channel.method.value, channel.source, channel.reason
+    row = index, channel.device, channel.metric, unit, kind, *how
+    return "INSERT INTO channel VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row
 
 
 def _file(path: Path) -> tuple[int, int] | None:
