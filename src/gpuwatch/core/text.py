@@ -8,6 +8,7 @@ import re
 import shlex
 import unicodedata
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from itertools import accumulate
 from textwrap import wrap
 
@@ -65,6 +66,12 @@ def whole_words(text: str, width: int, indent: str = "", further: str = "  ") ->
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """``a, b and 3 more``: the first ``most`` names."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def capital(text: str) -> str:

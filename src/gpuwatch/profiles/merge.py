@@ -11,6 +11,7 @@ from gpuwatch.core.aggregate import grouped, total_of
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
+from gpuwatch.core.text import listed
 from gpuwatch.profiles import base
 from gpuwatch.profiles.files import Profile
 
@@ -149,11 +150,7 @@ def _without_time(kernels: Sequence[base.Kernel]) -> list[str]:
         for kernel in kernels
         if kernel.parts.get("derived") is None
     )
-    notes = []
-    for why, without in names.items():
-        more = f" and {len(without) - _MOST_NAMES} more" if len(without) > _MOST_NAMES else ""
-        notes.append(f"no time, as {why}: {', '.join(without[:_MOST_NAMES])}{more}")
-    return notes
+    return [f"no time, as {why}: {listed(without, _MOST_NAMES)}" for why, without in names.items()]
 
 
 def _one_tool(profiles: Sequence[Profile], what: str) -> None:

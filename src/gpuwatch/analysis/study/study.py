@@ -19,7 +19,7 @@ from gpuwatch.analysis.summary.load import disturbances
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.models import mapping
-from gpuwatch.core.text import clean
+from gpuwatch.core.text import clean, listed
 from gpuwatch.session.study.plan import MARGIN, WARM_UP, Plan
 from gpuwatch.session.study.study_folder import NotRun
 
@@ -58,12 +58,11 @@ def _broken(sessions: Sequence[Summary]) -> bool:
 
 
 def _note(plan: Plan, part: int, blocks: Sequence[int]) -> str:
-    names = ", ".join(map(str, blocks[:_MOST_BLOCKS]))
-    more = f" and {len(blocks) - _MOST_BLOCKS} more" if len(blocks) > _MOST_BLOCKS else ""
+    names = listed([*map(str, blocks)], _MOST_BLOCKS)
     name = clean(plan.parts[part].name, _LONGEST_NAME) if len(plan.parts) > 1 else ""
     word, their = ("block", "its") if len(blocks) == 1 else ("blocks", "their")
     return (
-        f"{f'{name}: ' if name else ''}the runs of {word} {names}{more} lie far apart (more "
+        f"{f'{name}: ' if name else ''}the runs of {word} {names} lie far apart (more "
         "than an hour, or a restart of the machine, between them): what the machine did in "
         f"between is in {their} ratios"
     )
@@ -153,8 +152,7 @@ def _notes(
     """Notes on the study as a whole."""
     if strangers:
         names = [clean(Path(read.summary.path).name) for read in strangers]
-        more = "" if len(names) <= _MOST_NAMED else f" and {len(names) - _MOST_NAMED} more"
-        yield f"not of this study's plan, and left out: {', '.join(names[:_MOST_NAMED])}{more}"
+        yield f"not of this study's plan, and left out: {listed(names, _MOST_NAMED)}"
     compared = [question for question in questions if question.contrasts]
     if questions and plan is None and not compared and len(strangers) + len(cases) > 1:
         names = list(dict.fromkeys(clean(question.label) for question in questions))

@@ -13,6 +13,7 @@ from gpuwatch.core import units
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.metrics import Method, label
 from gpuwatch.core.models import mapping, number
+from gpuwatch.core.text import listed
 
 BUSY = 0.2
 """Share of the cores' time from which on other programs are reported."""
@@ -89,14 +90,9 @@ def partly_sampled(
         shares, kinds = zip(*(run for name in names for run in lacking[name]), strict=True)
         part, of = _part(units.span(min(shares), max(shares), "1")), _of_runs(many, sessions)
         kind = kinds[0] if len(set(kinds)) == 1 else "window"
-        named = _named([label(name) for name in names])
+        named = listed([label(name) for name in names], _MOST_NAMED)
         notes.append(f"{named}: samples cover {part} of the {kind}{of}")
     return tuple(notes)
-
-
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def _part(span: str) -> str:
