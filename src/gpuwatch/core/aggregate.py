@@ -1,4 +1,4 @@
-"""Groups of values, and their totals and means."""
+"""Groups of values, and their totals, products and means."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
 def total_of(values: Sequence[float | None]) -> float | None:
     """The sum; ``None`` without values, or if one of them is unknown."""
     return sum(v for v in values if v is not None) if values and None not in values else None
+
+
+def product_of(one: float | None, other: float | None) -> float | None:
+    """The product; ``None`` if one of them is unknown."""
+    return None if one is None or other is None else one * other
 
 
 def average_of(values: Sequence[float | None]) -> float | None:

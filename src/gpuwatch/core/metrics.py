@@ -119,6 +119,8 @@ _ALL = (
 CATALOGUE: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 """Every metric by name, in display order."""
 
+THROTTLES = ("hw.gpu.throttle.power", "hw.gpu.throttle.thermal")
+"""Metrics of clocks that are held down."""
 IMPOSSIBLE = "which is impossible"
 """How the reason for a value that cannot be ends."""
 

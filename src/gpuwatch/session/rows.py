@@ -16,6 +16,8 @@ from gpuwatch.core.models import JSON
 
 SAMPLED = "sampled steps"
 """In the column ``phases``: of how many steps they are, where not of all."""
+PHASES = ("data", "copy", "forward", "backward", "optimizer")
+"""The phases of gpuwatch's own workloads, in the order of a step; a program's own names follow."""
 NOT_KNOWN = -1
 """Unknown, in the column ``used`` of ``device``."""
 

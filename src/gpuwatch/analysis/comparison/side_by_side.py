@@ -38,6 +38,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
+from gpuwatch.session.rows import PHASES
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,6 @@ _WORK = (
     ("work per step", "recomputed FLOP", "FLOP", "count.flop_recomputed_per_step", Method.COUNTED),
     ("work per step", "algorithmic bytes", "By", "count.bytes_per_step", Method.COUNTED),
 )
-_PHASES = ("data", "copy", "forward", "backward", "optimizer")
-"""The phases of gpuwatch's own workloads, in the order of a step; a program's own names follow."""
 _MOST_PHASES, _LONGEST_PHASE = 50, 40
 _MAXIMA = """
     hw.gpu.utilization hw.gpu.memory.usage hw.gpu.memory.bandwidth hw.gpu.power hw.cpu.utilization
@@ -124,7 +123,7 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
     reported = (name for session in sessions for name in session.steps.phases)
     rows += [
         row_of("phases, mean", clean(name, _LONGEST_PHASE), "s", sessions, _phase(name))
-        for name in list(dict.fromkeys((*_PHASES, *reported)))[:_MOST_PHASES]
+        for name in list(dict.fromkeys((*PHASES, *reported)))[:_MOST_PHASES]
     ]
     sampled = ("phases, mean", "sampled steps", "{step}", "steps.sampled_count", Method.COUNTED)
     rows += [*_rows([sampled], sessions), *generation_rows(sessions)]

@@ -26,6 +26,7 @@ from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.analysis.summary.identity import at_once, unknown_gpus, used_gpus
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
+from gpuwatch.core.metrics import THROTTLES
 from gpuwatch.core.models import mapping, number
 
 CLEARLY_HELD = 0.05
@@ -35,7 +36,6 @@ BARELY_HELD = 0.01
 different sides of the finding's threshold."""
 
 _SHARING = "sharing"
-_THROTTLES = ("hw.gpu.throttle.power", "hw.gpu.throttle.thermal")
 _PROCESSES = "{process}"
 _SHORT = 16
 """Characters of a GPU's UUID that are shown."""
@@ -314,7 +314,7 @@ def _held(runs: Sequence[Run]) -> float:
         known = [
             statistic.mean
             for gpu in used_gpus(run.session)
-            for name in _THROTTLES
+            for name in THROTTLES
             if (statistic := gpu.metrics.get(name)) is not None and statistic.mean is not None
         ]
         reported = None if finding is None else finding.other

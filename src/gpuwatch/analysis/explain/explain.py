@@ -20,7 +20,7 @@ from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.load import mean_of, others_share
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
-from gpuwatch.core.metrics import CATALOGUE, Method, label
+from gpuwatch.core.metrics import CATALOGUE, THROTTLES, Method, label
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
 
@@ -31,7 +31,6 @@ SHARES = 0.05
 
 _RATES = ("hw.gpu.clock.sm", "hw.gpu.clock.memory", "hw.gpu.power", "hw.cpu.frequency")
 THROTTLING = "throttling"
-_HELD = ("hw.gpu.throttle.power", "hw.gpu.throttle.thermal")
 
 
 def explain(
@@ -91,7 +90,7 @@ def conditions(sides: Sides) -> list[Evidence]:
         if first and second is not None and abs(second / first - 1) >= RELATIVE:
             both = sides.both(*(units.si(value, CATALOGUE[name].unit) for value in (first, second)))
             rates.append(f"{label(name)} {both}")
-    for name in _HELD:
+    for name in THROTTLES:
         first, second = sides.middles(partial(mean_of, name=name))
         if first is not None and second is not None and abs(second - first) >= SHARES:
             both = sides.both(f"{units.percent(first)} of the time", units.percent(second))

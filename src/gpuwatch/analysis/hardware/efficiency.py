@@ -21,6 +21,7 @@ from gpuwatch.analysis.samples.cpu_time import cpu_shares, logical_cores, thread
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.core import units
+from gpuwatch.core.aggregate import product_of
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping
@@ -227,8 +228,8 @@ def efficiency_of(
         clocks=crosscheck.clocks_of(gpus, means),
         limit=crosscheck.limit_of(gpus, data_type),
         most_executed=most.value,
-        executed_flop=_times(None if counters is None else counters.flop_per_step, rate),
-        executed_bytes=_times(None if counters is None else counters.dram_bytes_per_step, rate),
+        executed_flop=product_of(None if counters is None else counters.flop_per_step, rate),
+        executed_bytes=product_of(None if counters is None else counters.dram_bytes_per_step, rate),
         on_gpu=bool(gpus),
         **_busy(gpus, devices, metrics, window, facts, run.get("device") == "cpu")
         if steady and of_run
@@ -306,10 +307,6 @@ def _shares(value: float | None, of: Sequence[ceilings.Ceiling]) -> tuple[Share,
     if value is None:
         return ()
     return tuple(Share(value / ceiling.value, ceiling) for ceiling in of)
-
-
-def _times(per_step: float | None, rate: float | None) -> float | None:
-    return None if per_step is None or rate is None else per_step * rate
 
 
 def _busy(

@@ -13,6 +13,7 @@ from gpuwatch.analysis.hardware.points import Rates
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
+from gpuwatch.core.aggregate import product_of
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
@@ -87,10 +88,10 @@ def generation_of(
         rooflines.append(roofline_of(part, rates, whole.ceilings, whole.data_type))
     return Generation(
         _measured(prefill, "s"),
-        _measured(_over(_times(sequences, prompt), prefill), "{token}/s"),
+        _measured(_over(product_of(sequences, prompt), prefill), "{token}/s"),
         unknown("{token}/s", _ENDS)
         if new is None
-        else _measured(_over(_times(sequences, decoded), decode), "{token}/s"),
+        else _measured(_over(product_of(sequences, decoded), decode), "{token}/s"),
         unknown("By", "the workload did not report it")
         if cache is None
         else MeasuredValue(cache, "By", Method.COUNTED, _SHAPE),
@@ -121,10 +122,6 @@ def _measured(value: float | None, unit: str) -> MeasuredValue:
     if value is None:
         return unknown(unit, "no timed step reported the seconds of its phases")
     return MeasuredValue(value, unit, Method.MEASURED, _TIMED)
-
-
-def _times(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one * other
 
 
 def _over(amount: float | None, seconds: float | None) -> float | None:

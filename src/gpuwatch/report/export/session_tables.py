@@ -11,9 +11,8 @@ from gpuwatch.core.models import JSON, mapping
 from gpuwatch.report.export.series import SECONDS, series
 from gpuwatch.report.export.table import Column, Export, Row
 from gpuwatch.session.reading.reader import CHUNK, SessionReader
-from gpuwatch.session.rows import StepRow, mean_phases, with_phases
+from gpuwatch.session.rows import PHASES, StepRow, mean_phases, with_phases
 
-_PHASES = ("data", "copy", "forward", "backward", "optimizer")
 _MOST_PHASES = 50
 _STEP_LINES = "step lines"
 _MOST_STEPS = 1_000_000
@@ -105,7 +104,7 @@ def _phases(reader: SessionReader) -> list[str]:
         found.update(dict.fromkeys(line.phases))
         if len(found) > _MOST_PHASES:
             break
-    known = [phase for phase in _PHASES if phase in found]
+    known = [phase for phase in PHASES if phase in found]
     return [*known, *sorted(set(found) - set(known))][:_MOST_PHASES]
 
 

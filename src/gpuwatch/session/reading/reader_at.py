@@ -6,11 +6,8 @@ from collections.abc import Mapping
 
 from gpuwatch.core.models import JSON
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.reading.status import State, Status, status
+from gpuwatch.session.reading.status import RUNNING, STARTING, Status, status
 from gpuwatch.session.rows import GpuProcessRow, Processes
-
-_RUNNING = Status(State.RUNNING, "running", live=True)
-_STARTING = Status(State.STARTING, "starting", live=True)
 
 
 class PastReader(SessionReader):
@@ -59,7 +56,7 @@ class PastReader(SessionReader):
         """The status at this time: running, or starting before the launch, unless it had ended."""
         if "result" in meta:
             return status(meta, self.path)
-        return _STARTING if meta.get("handle") and "launch" not in meta else _RUNNING
+        return STARTING if meta.get("handle") and "launch" not in meta else RUNNING
 
     def gpu_processes(self) -> list[GpuProcessRow]:
         return list(self.processes().on_gpus)

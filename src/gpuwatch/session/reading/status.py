@@ -72,10 +72,11 @@ _ENDS = (
 """What ends programs: a shell's exit code tells of one."""
 SUMMARY_OF = "GPUWATCH_SUMMARY_OF"
 """The variable with the PID of the recorder that has a summary written by this process."""
-_RUNNING = Status(State.RUNNING, "running", live=True)
+RUNNING = Status(State.RUNNING, "running", live=True)
+STARTING = Status(State.STARTING, "starting", live=True)
 _LIVE = {
     "queued": Status(State.QUEUED, "waiting for its scheduler", live=True),
-    "starting": Status(State.STARTING, "starting", live=True),
+    "starting": STARTING,
     "paused": Status(State.RUNNING, "running, but paused by somebody else", live=True),
     "lost": Status(
         State.LOST,
@@ -104,7 +105,7 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
         return _elsewhere(path, recorder.place)
     # Of a recorder that has a summary written no run goes on: it could not save the end.
     if recorder is not None and alive and str(recorder.pid) != os.environ.get(SUMMARY_OF):
-        state = _LIVE.get(str(mapping(meta.get("run_state")).get("state")), _RUNNING)
+        state = _LIVE.get(str(mapping(meta.get("run_state")).get("state")), RUNNING)
         full = _full(path, number(meta.get("interval_seconds")) or 0.0)
         return replace(state, text=f"{state.text}; {full}", warning=full) if full else state
     if goes_on_alone(meta):
