@@ -12,8 +12,6 @@ from textual.binding import Binding, BindingType
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import clock_time, counted
 from gpuwatch.session.study.study_folder import sessions_in
-from gpuwatch.tui.commands import export_report
-from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.posting import Post, Reading
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.widgets.base_screen import CanvasScreen
@@ -200,7 +198,7 @@ class CompareScreen(CanvasScreen):
 
     def action_scroll_by(self, by: int) -> None:
         self._row += by
-        self._say("")
+        self.say("")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         shown = {"whole": not self._whole, "brief": self._whole, "across": self._may_cross}
@@ -223,7 +221,7 @@ class CompareScreen(CanvasScreen):
         self._reading.leave()
         self._reading = self._new_reading()
         self._reading.start()
-        self._say("")
+        self.say("")
 
     def action_whole(self) -> None:
         self._left[self._whole] = self._row
@@ -231,7 +229,7 @@ class CompareScreen(CanvasScreen):
         # Both begin alike: where one is seen for the first time, the row stays.
         self._row = self._left.get(self._whole, self._row)
         self.refresh_bindings()
-        self._say("")
+        self.say("")
 
     action_brief = action_whole
 
@@ -239,7 +237,7 @@ class CompareScreen(CanvasScreen):
         shown = self._sections[1] if self._sections is not None else []
         if by < 0 or any(section.left_out[1] for section in shown):
             self._column = max(0, self._column + by)
-        self._say("")
+        self.say("")
 
     def action_histories(self) -> None:
         from gpuwatch.tui.compare.answer import history_cases
@@ -258,25 +256,17 @@ class CompareScreen(CanvasScreen):
     def _readable_answer(self) -> Answer | None:
         """The answer; without one, or a readable session, a message is shown."""
         if self.result is None:
-            self._say("the sessions are still being read")
+            self.say("the sessions are still being read")
         elif isinstance(self.result, Trouble) or not self.result.study.sessions:
-            self._say("no session could be read")
+            self.say("no session could be read")
         else:
             return self.result
         return None
 
     def action_export(self) -> None:
-        if self.gpuwatch.look.read_only:
-            self._say(READ_ONLY)
-            return
-        self._say("writing the report …")
-        self.run_worker(self._export(), exclusive=True, group="export")
+        self.export([self._study] if self._study is not None else self.paths, **self._how)
 
-    async def _export(self) -> None:
-        paths = [self._study] if self._study is not None else self.paths
-        self._say(await export_report(paths, self.gpuwatch.writing, **self._how))
-
-    def _say(self, message: str) -> None:
+    def say(self, message: str) -> None:
         self._message = clean(message)
         self.paint()
 

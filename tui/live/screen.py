@@ -14,8 +14,6 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
-from gpuwatch.tui import commands
-from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Feed, News
 from gpuwatch.tui.feed.gauges import STEP_TIME
 from gpuwatch.tui.feed.posting import Delivery
@@ -167,7 +165,7 @@ class LiveScreen(TimeTravel, Stopping):
         if news.earlier is Search.IN_VAIN:
             news = replace(news, earlier=None)
             self._ask(earlier=False, metric=None)
-            self._say(_NO_EARLIER)
+            self.say(_NO_EARLIER)
             self.set_timer(_SAID_SECONDS, self._unsay)
         self.snapshot = news
         if self._waits_for_next and news.replay is None:
@@ -394,14 +392,7 @@ class LiveScreen(TimeTravel, Stopping):
 
     def action_export(self) -> None:
         """Write the report of the study, else of the run."""
-        if self.gpuwatch.look.read_only:
-            self._say(READ_ONLY)
-            return
-        self._say("writing the report …")
-        self.run_worker(self._export(), exclusive=True, group="export")
-
-    async def _export(self) -> None:
-        self._say(await commands.export_report([self.path], self.gpuwatch.writing))
+        self.export([self.path])
 
     def action_over(self) -> None:
         """After the run go to the sessions."""
@@ -413,7 +404,7 @@ class LiveScreen(TimeTravel, Stopping):
         elif self._view.metric is not None:
             self._ask(metric=None, earlier=False)
         elif self.options.message and not self.travelling:
-            self._say("")
+            self.say("")
         elif self.travelling:
             self.action_to_now()
         else:
@@ -421,9 +412,9 @@ class LiveScreen(TimeTravel, Stopping):
 
     def _unsay(self) -> None:
         if self.options.message == _NO_EARLIER:
-            self._say("")
+            self.say("")
 
-    def _say(self, message: str) -> None:
+    def say(self, message: str) -> None:
         self.options = replace(self.options, message=message)
         if self.on_top:
             self.paint()

@@ -14,7 +14,6 @@ from textual.worker import Worker
 
 from gpuwatch.core.units import NS, clock_time
 from gpuwatch.tui import commands
-from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, View
 from gpuwatch.tui.live.page import Page
 from gpuwatch.tui.messages import stop_question
@@ -49,10 +48,6 @@ class TimeTravel(CanvasScreen):
     def _ask(self, **changes: object) -> None:
         """Request another view from the feed."""
 
-    @abstractmethod
-    def _say(self, message: str) -> None:
-        """Show a message in the last rows."""
-
     @property
     def travelling(self) -> bool:
         """Whether the view is at an earlier moment."""
@@ -74,17 +69,17 @@ class TimeTravel(CanvasScreen):
         self._ask(at=None, playing=False)
 
     def action_to_now(self) -> None:
-        self._say("")
+        self.say("")
         self.to_now()
 
     def action_start(self) -> None:
         if self.snapshot is not None:
-            self._say("")
+            self.say("")
             self._move(0)
 
     def action_step(self, columns: int) -> None:
         if self.snapshot is not None:
-            self._say("")
+            self.say("")
             self._move(self._position + int(columns * self.snapshot.window.column_ns))
 
     def action_event(self, by: int) -> None:
@@ -100,10 +95,10 @@ class TimeTravel(CanvasScreen):
             event = next((event for event in notable_events if event.t > position), None)
         if event is None:
             where = f"{'before' if by < 0 else 'after'} {clock_time(position / NS)}"
-            self._say(f"no event {where}" if notable_events else "the session has no events")
+            self.say(f"no event {where}" if notable_events else "the session has no events")
             return
         place = f"event {notable_events.index(event) + 1} of {len(notable_events)}"
-        self._say(f"{place}, at {clock_time(event.t / NS)}: {event_text(event)}")
+        self.say(f"{place}, at {clock_time(event.t / NS)}: {event_text(event)}")
         self._move(event.t)
 
     def action_play(self) -> None:
@@ -127,9 +122,9 @@ class TimeTravel(CanvasScreen):
         self._ask(speed=speed)
         if not self.travelling:
             first = "← looks back, " if self.snapshot and self.snapshot.goes_on else ""
-            self._say(f"{first}Space plays at {speed_text(speed)}")
+            self.say(f"{first}Space plays at {speed_text(speed)}")
         else:
-            self._say("")
+            self.say("")
 
     def _play_from(self, t: int) -> None:
         self._played_from = time.monotonic(), t
@@ -207,24 +202,18 @@ class Stopping(CanvasScreen):
     _stopping: Worker[None] | None = None
     _leaving = False
 
-    @abstractmethod
-    def _say(self, message: str) -> None:
-        """Show a message in the last rows."""
-
     def action_leave(self) -> None:
         """Leave; during a stop, leave after it, or at once if called again."""
         worker = self._stopping
         if worker is not None and worker.is_running and not self._leaving:
             self._leaving = True
-            self._say("stopping, then leaving …; q again leaves now")
+            self.say("stopping, then leaving …; q again leaves now")
             return
         self.gpuwatch.leave(self.path, self.snapshot, stopped=self._stop_asked)
 
     def action_stop(self) -> None:
         """Stop the run after a confirmation."""
-        if self.gpuwatch.look.read_only:
-            self._say(READ_ONLY)
-        elif self.snapshot is not None:
+        if not self.refused() and self.snapshot is not None:
             place = self.snapshot.place
             target = self.path.parent if place is not None and place.to_come else self.path
             question = stop_question(place)
@@ -232,14 +221,14 @@ class Stopping(CanvasScreen):
             self.ask(question, lambda: self._begin_stop(target))
 
     def _begin_stop(self, target: Path) -> None:
-        self._say("stopping the run …")
+        self.say("stopping the run …")
         self._stop_asked = True
         self._stopping = self.run_worker(self._stop(target), exclusive=True)
 
     async def _stop(self, target: Path) -> None:
         outcome = await commands.run("stop", str(target), outlives=True)
         self._stop_asked = outcome.good
-        self._say("" if outcome.good else f"cannot stop the run: {outcome.complaint}")
+        self.say("" if outcome.good else f"cannot stop the run: {outcome.complaint}")
         if self._leaving and outcome.good:
             self.gpuwatch.leave(self.path, self.snapshot, stopped=True)
         self._leaving = False

@@ -16,7 +16,6 @@ from gpuwatch.session.placement import Placement
 from gpuwatch.session.study.plan import Plan
 from gpuwatch.session.study.plan import read as read_plan
 from gpuwatch.session.study.study_folder import sessions_in
-from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS
 from gpuwatch.tui.live.time_travel import Stopping
 from gpuwatch.tui.messages import STUDY_QUESTION, farewell_waiting
@@ -70,7 +69,7 @@ class WaitingScreen(Stopping):
             rows += [Line(width), Line(width).add(f" {fit(self._message, width - 2)}", "warn")]
         self.show(rows[:height])
 
-    def _say(self, message: str) -> None:
+    def say(self, message: str) -> None:
         self._message = message
         self.paint()
 
@@ -81,11 +80,9 @@ class WaitingScreen(Stopping):
         self.app.exit(0)
 
     def action_stop(self) -> None:
-        if self.gpuwatch.look.read_only:
-            self._say(READ_ONLY)
-        elif self._known is None or not self._known.going_on:
-            self._say("it is over already")
-        else:
+        if self._known is None or not self._known.going_on:
+            self.say("it is over already")
+        elif not self.refused():
             self.ask(STUDY_QUESTION, lambda: self._begin_stop(self.path))
 
     def action_back(self) -> None:

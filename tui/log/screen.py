@@ -27,7 +27,6 @@ from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, clock_time, counted
 from gpuwatch.session.reading.log_lines import LogLine
-from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.posting import Delivery
 from gpuwatch.tui.log.reading import STREAMS, LogEnd, follow, show_in_pager, text_of
 from gpuwatch.tui.widgets.base_screen import Field, TitleRow, WidgetScreen
@@ -157,7 +156,7 @@ class LogScreen(WidgetScreen):
         place = f"{bisect_left(self._hits, hit) + 1:,} of " if hit in self._hits else ""
         return f"{what}: {place}{counted(len(self._hits), 'matching line')}{older}"
 
-    def _say(self, note: str) -> None:
+    def say(self, note: str) -> None:
         """The answer to a key, until the next one that does something."""
         self._note = note
         self._describe()
@@ -166,12 +165,12 @@ class LogScreen(WidgetScreen):
 
     def action_follow(self) -> None:
         if self._end is None or not self._end.live:
-            self._say("the run is over: there is nothing to follow")
+            self.say("the run is over: there is nothing to follow")
             return
         self._follow = not self._follow
         if self._follow:
             self._view.scroll_end(animate=False)
-        self._say("")
+        self.say("")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A key is a letter while a search is written; matches are of a search."""
@@ -190,7 +189,7 @@ class LogScreen(WidgetScreen):
         self._show_lines(end=self._follow)
 
     def action_search(self) -> None:
-        self._say("")
+        self.say("")
         self._line.display = True
         self._field.write("")
         self.refresh_bindings()
@@ -227,11 +226,10 @@ class LogScreen(WidgetScreen):
             hit, hits = self._view.hit, self._hits
             at = bisect_right(hits, hit) if by > 0 else bisect_left(hits, hit) - 1
             self._view.go_to(hits[at % len(hits)])
-            self._say("")
+            self.say("")
 
     def action_pager(self) -> None:
-        if self.gpuwatch.look.read_only:
-            self._say(READ_ONLY)
+        if self.refused():
             return
         try:
             with self.app.suspend():
@@ -239,7 +237,7 @@ class LogScreen(WidgetScreen):
         except SuspendNotSupported:
             trouble = "a pager needs a terminal"
         if trouble:
-            self._say(trouble)
+            self.say(trouble)
 
     def action_back(self) -> None:
         """The search is forgotten first."""

@@ -23,7 +23,6 @@ from gpuwatch.core.shell_line import in_bash, operator_in
 from gpuwatch.core.units import binary, percent
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Outcome
-from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.machine import Machine, ask_doctor
 from gpuwatch.tui.new_run import parameters
@@ -249,11 +248,11 @@ class NewRunScreen(WidgetScreen):
 
     def on_input_changed(self) -> None:
         if self._message.display:
-            self._say("")
+            self.say("")
         self._ask_later()  # a form that is laid out at every letter is slow to type in
 
     def on_select_changed(self) -> None:
-        self._say("")
+        self.say("")
         self._ask_later()
 
     def on_checkbox_changed(self, message: PlainCheckbox.Changed) -> None:
@@ -273,7 +272,7 @@ class NewRunScreen(WidgetScreen):
 
     # What is shown.
 
-    def _say(self, message: str) -> None:
+    def say(self, message: str) -> None:
         self._message.update(message)
         self._message.display = bool(message)
         self._show()
@@ -414,27 +413,24 @@ class NewRunScreen(WidgetScreen):
     def action_copy(self) -> None:
         """The terminal's clipboard, also over SSH: by OSC 52, which it may refuse in silence."""
         if problems(self.form):
-            self._say("there is no command yet")
+            self.say("there is no command yet")
         else:
             self.app.copy_to_clipboard(command_line(self.form))
-            self._say("sent to the terminal's clipboard")
+            self.say("sent to the terminal's clipboard")
 
     def action_start(self) -> None:
         """Start the run, or go to the field that prevents it."""
-        if self._starting:
-            return
-        if self.gpuwatch.look.read_only:
-            self._say(READ_ONLY)
+        if self._starting or self.refused():
             return
         found = obstacle(self.form, self.answers)
         if found is not None:
             wrapped = found[0] == "command" and operator_in(self.form.command) is not None
             self._go_to(found[0])
             what = "bash stands before it now: ^s starts it"
-            self._say(what if wrapped else "nothing was started")
+            self.say(what if wrapped else "nothing was started")
             return
         self._starting, self._back_pressed = True, False
-        self._say("starting ...")
+        self.say("starting ...")
         # A worker of the app goes on when the form is left.
         form = self.form
         self.app.run_worker(self._start(form.runs_in, arguments(form)), group="start")
@@ -477,9 +473,9 @@ class NewRunScreen(WidgetScreen):
             self.dismiss(None)
             self.gpuwatch.open_session(named[0], follow=True)
         elif outcome.code == commands.NO_ANSWER:
-            self._say(f"✗ {outcome.complaint}; it may still start: Esc, and look in the list")
+            self.say(f"✗ {outcome.complaint}; it may still start: Esc, and look in the list")
         else:
-            self._say(f"✗ {outcome.complaint}")
+            self.say(f"✗ {outcome.complaint}")
 
     def _tell_home(self, outcome: Outcome) -> None:
         good = outcome.good
@@ -489,7 +485,7 @@ class NewRunScreen(WidgetScreen):
         """Leave the form; while a run is being started, on the second time."""
         if self._starting and not self._back_pressed:
             self._back_pressed = True
-            self._say("it is being started, and goes on when you leave: Esc once more")
+            self.say("it is being started, and goes on when you leave: Esc once more")
             return
         self._left = True
         fields = [row.field for row in self.query(FieldRow)]

@@ -16,7 +16,6 @@ from gpuwatch.core.processes import start_time
 from gpuwatch.core.text import clean, cut
 from gpuwatch.core.units import counted
 from gpuwatch.tui import commands
-from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.processes import ProcessNow, owner_text
 from gpuwatch.tui.messages import SIGNALS, signal_question
 from gpuwatch.tui.widgets.base_screen import CanvasScreen
@@ -38,10 +37,6 @@ _LONGEST_COMMAND, _ONE_ROW, _MOST_NAMED = 600, 62, 12
 
 class ProcessActs(CanvasScreen):
     """Shows all of a process, and sends it a signal."""
-
-    @abstractmethod
-    def say(self, message: str) -> None:
-        """A word in the foot."""
 
     @abstractmethod
     def processes_now(self) -> Sequence[ProcessNow]:
@@ -74,12 +69,6 @@ class ProcessActs(CanvasScreen):
     def may_ask(self) -> bool:
         """Whether nothing else has the keys by now."""
         return self.on_top
-
-    def refused(self) -> bool:
-        """Whether keys may not act; it is said then."""
-        if self.gpuwatch.look.read_only:
-            self.say(READ_ONLY)
-        return self.gpuwatch.look.read_only
 
     def act(self, what: str, work: Awaitable[bool]) -> None:
         """Carry out ``work``, which says whether it was done; ``what``: a word for it."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.table import Table
@@ -22,7 +23,8 @@ from textual.widgets import Button, Footer, Input, Static
 
 from gpuwatch.core.aggregate import grouped
 from gpuwatch.core.text import clean
-from gpuwatch.tui.display_options import LEAST
+from gpuwatch.tui.commands import export_report
+from gpuwatch.tui.display_options import LEAST, READ_ONLY
 from gpuwatch.tui.messages import Question
 from gpuwatch.tui.widgets.canvas import Canvas, Scrolled
 from gpuwatch.tui.widgets.line import Line
@@ -104,6 +106,24 @@ class BaseScreen(Screen[None]):
         if apply != self._keys_that_apply:
             self._keys_that_apply = apply
             self.refresh_bindings()
+
+    def say(self, message: str) -> None:
+        """Show a word where this screen answers its keys, if it has such a place."""
+
+    def refused(self) -> bool:
+        """Whether keys may not act; it is said then."""
+        if self.gpuwatch.look.read_only:
+            self.say(READ_ONLY)
+        return self.gpuwatch.look.read_only
+
+    def export(self, paths: Sequence[Path], **judging: Any) -> None:
+        """Write a report, and say where it is; see :func:`export_report`."""
+        if not self.refused():
+            self.say("writing the report …")
+            self.run_worker(self._write_report(paths, judging), exclusive=True, group="export")
+
+    async def _write_report(self, paths: Sequence[Path], judging: dict[str, Any]) -> None:
+        self.say(await export_report(paths, self.gpuwatch.writing, **judging))
 
     def ask(self, question: Question, *then: Callable[[], None]) -> None:
         """Ask over this screen, and do what the answer says: ``then`` is of yes, and of its other
