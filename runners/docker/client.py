@@ -73,22 +73,7 @@ class Daemon:
             ) from error
 
     @property
-    def rootless(self) -> bool:
-        """Whether it runs as the caller, who is user 0 in its containers."""
-        return "rootless" in self._security
-
-    @property
-    def remaps_users(self) -> bool:
-        """Whether it shifts user ids unless a container asks for the host's."""
-        return "userns" in self._security
-
-    @property
-    def confines_files(self) -> bool:
-        """Whether SELinux restricts containers to files with their label."""
-        return "selinux" in self._security
-
-    @property
-    def _security(self) -> set[str]:
+    def security(self) -> set[str]:
         """The names in entries such as ``name=seccomp,profile=default``."""
         entries = [str(entry) for entry in self.info.get("SecurityOptions") or ()]
         return {entry.partition(",")[0].removeprefix("name=") for entry in entries}

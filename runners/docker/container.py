@@ -60,7 +60,7 @@ class User:
 def user(daemon: Daemon) -> User:
     """The caller; user 0 in a rootless daemon's containers, which is the caller outside."""
     uid, gid = os.geteuid(), os.getegid()
-    if daemon.rootless:
+    if "rootless" in daemon.security:
         return User(uid, gid, (), "0:0")
     groups = tuple(sorted(set(os.getgroups()) - {gid}))
     return User(uid, gid, groups, f"{uid}:{gid}")
@@ -104,7 +104,8 @@ def host_config(spec: LaunchSpec, daemon: Daemon) -> dict[str, JSON]:
     if spec.archive is not None:
         binds.append(Mount(ARCHIVE, spec.archive, type="bind", read_only=True))
     security = ["no-new-privileges"]
-    if daemon.confines_files:  # the alternative is to relabel the user's files
+    # Containers may only use files with their label: the alternative is to relabel the user's.
+    if "selinux" in daemon.security:
         security.append("label=disable")
     options: dict[str, JSON] = {
         "mounts": binds,
@@ -121,7 +122,8 @@ def host_config(spec: LaunchSpec, daemon: Daemon) -> dict[str, JSON]:
     }
     if all(mount.target != HOME for mount in inside.mounts(spec)):
         options["tmpfs"] = {HOME: "rw,exec,nosuid,nodev,mode=1777"}
-    if daemon.remaps_users:  # otherwise the caller has no rights to the host's files
+    # It shifts user ids: without the host's the caller has no rights to the host's files.
+    if "userns" in daemon.security:
         options["userns_mode"] = "host"
     return options | _limits(spec)
 

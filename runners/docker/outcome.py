@@ -20,6 +20,8 @@ _NOT_STARTED = re.compile(
 """The init's message if the workload's program cannot be executed."""
 
 _NOT_EXECUTED = (126, 127)
+_TIME = re.compile(r"^(.{,19})(?:\.(\d*))?(.*)", re.DOTALL)
+"""Seconds, their fraction, which Python does not read to the nanosecond, and the zone."""
 _PROMPT_NS = 1_000_000_000
 """A running daemon reports an end much faster than this; starting one takes longer."""
 
@@ -60,13 +62,9 @@ def failure(state: Mapping[str, JSON], last_words: bytes) -> str | None:
 
 def unix_ns(text: str) -> int | None:
     """Nanoseconds since 1970 of an RFC 3339 time; ``None`` if invalid, or Go's zero time."""
-    whole, rest = text[:19], text[19:]
-    digits = ""
-    if rest.startswith("."):
-        count = next((i for i, c in enumerate(rest[1:]) if not c.isdigit()), len(rest) - 1)
-        digits, rest = rest[1 : count + 1], rest[count + 1 :]
+    whole, digits, zone = _TIME.findall(text)[0]
     try:
-        seconds = _seconds(whole, rest.replace("Z", "+00:00") or "+00:00")
+        seconds = _seconds(whole, zone.replace("Z", "+00:00") or "+00:00")
     except ValueError:
         return None
     return None if seconds < 0 else seconds * 1_000_000_000 + int(digits[:9].ljust(9, "0"))
