@@ -165,7 +165,7 @@ def _image_problems(spec: LaunchSpec) -> list[Problem]:
     image = _image(spec)
     if not os.path.exists(image):
         return [Problem("image-missing", f"there is no {image}", _GET_ONE)]
-    if not any(os.path.lexists(image / name) for name in ("bin/sh", "usr/bin/sh")):
+    if not mounting.is_root(image):
         what = "a folder without /bin/sh" if os.path.isdir(image) else "a file, not a folder"
         return [Problem("image-invalid", f"{image} is not an image: {what}", _GET_ONE)]
     if not os.path.isdir(image / TMP.strip("/")):

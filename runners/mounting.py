@@ -67,6 +67,11 @@ def _entries(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
         pending.extend(reversed([child for child in children if not child.is_symlink()]))
 
 
+def is_root(folder: Path) -> bool:
+    """Whether a folder holds a root file system; links in it may be absolute, so they count."""
+    return any(os.path.lexists(folder / name) for name in ("bin/sh", "usr/bin/sh"))
+
+
 def below(mount: Mount, root: str) -> bool:
     """Whether the mount's target lies below ``root`` in the container."""
     return PurePosixPath(root) in PurePosixPath(mount.target).parents

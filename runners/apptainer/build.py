@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import signal
 import tempfile
 import time
 from collections import deque
@@ -15,7 +14,6 @@ from pathlib import Path
 
 from gpuwatch.core import paths
 from gpuwatch.core.errors import NotAvailable, UsageError
-from gpuwatch.core.processes import start_time
 from gpuwatch.core.text import to_paste
 from gpuwatch.runners import image_records
 from gpuwatch.runners.apptainer import images, spython_client
@@ -40,7 +38,6 @@ _CAP_SYS_ADMIN = 21
 _LEAST = {"Apptainer": (1, 2), "SingularityCE": (4, 0), "SingularityPRO": (4, 1)}
 """The first versions whose definition files take arguments."""
 _LAST_WORDS = 40
-_GRACE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -118,9 +115,6 @@ def build(
             spython_client.build(definition, target, say, options)
     except NotAvailable as error:
         raise _failed(error.message, last_lines, target) from error
-    finally:
-        # The engine's unfinished output file.
-        target.with_name(f"{target.name}.part").unlink(missing_ok=True)
     seconds = time.monotonic() - started
     size = target.stat().st_size
     header = images.read_header(target)
@@ -236,7 +230,7 @@ def _target(out: Path | None) -> Path:
 
 @contextlib.contextmanager
 def _workplace(docker_host: str | None) -> Iterator[None]:
-    """A folder for the engine's own files; removed at the end, after any leftover processes."""
+    """A folder for the engine's own files; removed at the end."""
     before = dict(os.environ)
     parent = before.get("APPTAINER_TMPDIR") or before.get("SINGULARITY_TMPDIR")
     with tempfile.TemporaryDirectory(
@@ -250,22 +244,6 @@ def _workplace(docker_host: str | None) -> Iterator[None]:
         finally:
             os.environ.clear()
             os.environ.update(before)
-            _end_descendants()
-
-
-def _end_descendants() -> None:
-    """End the processes of an interrupted build: the engine is this process's only child."""
-    deadline = time.monotonic() + _GRACE_SECONDS
-    signals = [signal.SIGTERM]
-    while remaining := list(filter(start_time, spython_client.below({os.getpid()}))):
-        if time.monotonic() > deadline:
-            signals = [signal.SIGKILL]
-        for number in signals:
-            for pid in remaining:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, number)
-        signals = []
-        time.sleep(0.02)
 
 
 def _failed(reason: str, last_lines: Iterable[str], target: Path) -> BuildFailed:

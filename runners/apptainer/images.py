@@ -18,6 +18,7 @@ from gpuwatch.core.errors import StorageError
 from gpuwatch.core.models import JSON, Environment, Problem
 from gpuwatch.core.text import shell
 from gpuwatch.runners import image_records
+from gpuwatch.runners.mounting import is_root
 
 _URI = re.compile(r"(docker|oras|library|shub|https?)://(.+)")
 _MAGIC = b"SIF_MAGIC\0"
@@ -68,7 +69,7 @@ def problem(image: Image, environment: Environment, program: str) -> Problem | N
         hint = f"ask its owner, or: chmod -R a+rX {shell(image.path)}"
         return Problem("image-unreadable", f"{image.path} cannot be read by you", hint)
     if os.path.isdir(image.path):
-        return None if _is_root(image.path) else _no_image(image, "a folder without /bin/sh")
+        return None if is_root(image.path) else _no_image(image, "a folder without /bin/sh")
     try:
         header = read_header(image.path)
     except OSError as error:
@@ -190,8 +191,3 @@ def _no_image(image: Image, why: str) -> Problem:
         "name a SIF file or a folder with a root file system; an image of an old kind becomes a "
         "SIF with: apptainer build NEW.sif OLD",
     )
-
-
-def _is_root(folder: Path) -> bool:
-    """Whether a folder holds a root file system; links in it may be absolute, so they count."""
-    return any(os.path.lexists(folder / name) for name in ("bin/sh", "usr/bin/sh"))

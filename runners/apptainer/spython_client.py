@@ -81,17 +81,12 @@ def pull(uri: str, target: Path, say: Callable[[str], None]) -> None:
     Raises:
         NotAvailable: it could not be fetched; with the reason on one line.
     """
-    part = target.with_name(f"{target.name}.part")
 
     def progress(line: str) -> None:
         if not line.startswith(_FAILURES):
             say(line)
 
-    try:
-        _stream("pull", ["--force", str(part), uri], progress, f"cannot fetch {uri}")
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    _stream(["pull"], target, uri, progress, f"cannot fetch {uri}")
 
 
 def build(
@@ -103,32 +98,33 @@ def build(
     Raises:
         NotAvailable: it could not be built; with the reason on one line.
     """
-    part = target.with_name(f"{target.name}.part")
-    arguments = ["--force", *options, str(part), str(definition)]
-    try:
-        _stream("build", arguments, say, f"cannot build from {definition}")
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    _stream(["build", *options], target, definition, say, f"cannot build from {definition}")
 
 
 def _stream(
-    action: str, arguments: Sequence[str], say: Callable[[str], None], failing: str
+    action: Sequence[str],
+    target: Path,
+    source: str | Path,
+    say: Callable[[str], None],
+    failing: str,
 ) -> None:
     path = program()
     if path is None:
         raise NotAvailable("neither apptainer nor singularity is on the PATH", INSTALL)
     from spython.utils import stream_command
 
+    part = target.with_name(f"{target.name}.part")
+    command = [path, *action, "--force", str(part), str(source)]
     lines: list[str] = []
     before = _children()
     try:
         with _errors():
-            for line in stream_command([path, action, *arguments], output_type="both"):
+            for line in stream_command(command, output_type="both"):
                 text = _COLOURS.sub("", line).strip()
                 if text:
                     lines = [*lines[-20:], text]
                     say(text)
+        part.replace(target)
     except NotAvailable as error:
         raise NotAvailable(f"{failing}: {_reason(lines) or error.message}") from error
     except BaseException:
@@ -140,6 +136,8 @@ def _stream(
                 if process.alive():
                     os.kill(process.pid, signal.SIGKILL)
         raise
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _children() -> set[int]:
