@@ -22,7 +22,7 @@ from gpuwatch.places.placements import Lease, Placed
 from gpuwatch.session import placement
 from gpuwatch.session.placement import Placement
 from gpuwatch.session.study.plan import read as read_plan
-from gpuwatch.session.study.study_folder import sessions_in
+from gpuwatch.session.study.study_folder import is_open, sessions_in
 
 _SOON, _LATER = 2.0, 10.0
 """Seconds between two questions about a job: while nothing is recorded, and else."""
@@ -148,7 +148,7 @@ class Follower:
                             fetching = Fetching(self._place, self._placed.job)
                             stack.enter_context(fetching)
                     orphaned = status.state is JobState.ORPHANED
-                    later = orphaned or any(map(_open, sessions_in(self._folder)))
+                    later = orphaned or any(map(is_open, sessions_in(self._folder)))
                     due = time.monotonic() + (_LATER if later else _SOON)
                 self._summarise()
         return None
@@ -248,7 +248,7 @@ class Follower:
             if not last and self._summary.poll() is None:
                 return
             self._summary.wait()
-        over = {path.name for path in sessions_in(self._folder) if not _open(path)}
+        over = {path.name for path in sessions_in(self._folder) if not is_open(path)}
         if over <= self._summarised:
             return
         self._summarised = over
@@ -274,8 +274,3 @@ def _waited(known: Placement) -> str | None:
         return known.reason
     waits = known.state in (JobState.QUEUED, JobState.STARTING)
     return f"was {known.state.value}: {known.reason}" if waits else None
-
-
-def _open(session: Path) -> bool:
-    """Whether somebody still writes a session: it then has a journal beside it."""
-    return session.with_name(f"{session.name}-journal").exists()

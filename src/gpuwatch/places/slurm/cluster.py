@@ -89,8 +89,3 @@ def may_still_run(folder: Path) -> str | None:
         if "result" not in meta and holder is not None and holder.alive() is not False:
             return f"its workload may still run on {clean(holder.host)}: PID {holder.pid}"
     return None
-
-
-def unfinished(folder: Path) -> bool:
-    """Whether a recorder left a session without closing it: it then has a journal beside it."""
-    return any(path.with_name(f"{path.name}-journal").exists() for path in sessions_in(folder))

@@ -19,7 +19,7 @@ from gpuwatch.core.paths import end_of
 from gpuwatch.places import base, job_notes
 from gpuwatch.places.base import Description, Job, JobState, JobStatus, Preview, Refused
 from gpuwatch.places.slurm import commands, nodes, script, states
-from gpuwatch.places.slurm.cluster import Cluster, may_still_run, unfinished
+from gpuwatch.places.slurm.cluster import Cluster, may_still_run
 from gpuwatch.places.slurm.states import Seen
 from gpuwatch.session.placement import CAPSULE, JOB_LOG
 from gpuwatch.session.study import study_folder
@@ -194,7 +194,7 @@ class SlurmPlace(Cluster):
             return states.status(Seen(native, word), begun=begun)
         if begun and study_folder.is_held(job.folder):
             return JobStatus(JobState.RUNNING)
-        if begun and not unfinished(job.folder):
+        if begun and not any(map(study_folder.is_open, study_folder.sessions_in(job.folder))):
             return JobStatus(JobState.ENDED)
         return JobStatus(JobState.LOST, f"Slurm has forgotten the job {native}", hint=base.RESUME)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.places.base import RESUME, JobState, JobStatus
+from gpuwatch.places.slurm import options
 
 FORMAT = "%A|%T|%S|%B|%r"
 """The format in which squeue is asked; the reason may hold any text."""
@@ -118,9 +119,9 @@ def parse_ended(text: str) -> Ended | None:
     """What ``scontrol show job --oneliner`` prints of a job."""
     found = [re.search(rf"\b{name}=(\S+)", text) for name in ("ExitCode", "RunTime", "TimeLimit")]
     code, ran, limit = (match.group(1) if match is not None else "" for match in found)
-    if not (match := re.fullmatch(r"\d+:(\d+)", code)) or (used := _duration(ran)) is None:
+    if not (match := re.fullmatch(r"\d+:(\d+)", code)) or (used := options.seconds(ran)) is None:
         return None
-    return Ended(int(match[1]), used, _duration(limit))
+    return Ended(int(match[1]), used, options.seconds(limit))
 
 
 def parse_start(text: str) -> float | None:
@@ -198,12 +199,3 @@ def _seconds(text: str) -> float | None:
         return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
     except (ValueError, OverflowError):
         return None
-
-
-def _duration(text: str) -> int | None:
-    """Seconds of ``[DAYS-]HH:MM:SS``."""
-    match = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d)", text)
-    if match is None:
-        return None
-    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds

@@ -22,10 +22,11 @@ from gpuwatch.core.text import clean
 from gpuwatch.places import job_notes
 from gpuwatch.places.base import Description, Job, JobState, JobStatus, PlaceSpec, Refused
 from gpuwatch.places.slurm import commands, nodes, script, states
-from gpuwatch.places.slurm.cluster import LOGIN, Cluster, unfinished
+from gpuwatch.places.slurm.cluster import LOGIN, Cluster
 from gpuwatch.places.slurm.states import Seen
 from gpuwatch.session.placement import CAPSULE, JOB_LOG, START_LOG, STARTING, STEP_SCRIPT
 from gpuwatch.session.study.attempts import attempts
+from gpuwatch.session.study.study_folder import is_open, sessions_in
 
 _MINE = "list yours: squeue --me"
 _GONE = "Invalid job id"
@@ -270,7 +271,7 @@ def _ended(job: Job) -> JobStatus:
     """How a step ended that had begun: with its job, or because it was told to."""
     if job_notes.was_cancelled(job):
         return JobStatus(JobState.CANCELLED)
-    if unfinished(job.folder):
+    if any(map(is_open, sessions_in(job.folder))):
         return JobStatus(JobState.LOST, "its recorder was killed")
     return JobStatus(JobState.ENDED)
 

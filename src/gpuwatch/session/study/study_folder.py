@@ -294,6 +294,11 @@ def sessions_in(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"*{SUFFIX}"))
 
 
+def is_open(session: Path) -> bool:
+    """Whether somebody still writes a session, or did not close it: it has a journal beside it."""
+    return session.with_name(f"{session.name}-journal").exists()
+
+
 def _fresh(out: Path, stem: str) -> Path:
     for number in range(1, 1000):
         folder = out / (stem if number == 1 else f"{stem}-{number}")
