@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.tui.feed.feed import trouble_of
-from gpuwatch.tui.feed.posting import Post, Reading
+from gpuwatch.tui.feed.posting import Post, read_in_thread
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.widgets.base_screen import CanvasScreen
 from gpuwatch.tui.widgets.line import Line
@@ -68,14 +68,9 @@ class HistoriesScreen(CanvasScreen):
         self._view: View | None = None
         self._picked = False
         self._trouble: Trouble | None = None
-        self._reading = Reading("histories", self, self._read, self._failed)
 
     def on_mount(self) -> None:
-        self._reading.start()
-        self.call_after_refresh(self.paint)
-
-    def on_unmount(self) -> None:
-        self._reading.leave()
+        read_in_thread("histories", self, self._read, self._failed)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action != "case" or len(self._cases) > 1

@@ -28,7 +28,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, milliseconds
 from gpuwatch.session.reading.reader import read_meta
-from gpuwatch.tui.feed.posting import Post, Reading
+from gpuwatch.tui.feed.posting import Post, read_in_thread
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.widgets.head_rows import trouble_rows
 from gpuwatch.tui.widgets.line import pad
@@ -79,14 +79,9 @@ class KernelDifferencesScreen(PageScreen):
         self._pair = 0
         self._sides: dict[Path, Side] | None = None
         self._trouble: Trouble | None = None
-        self._reading = Reading("kernel-pairs", self, self._look, self._failed)
 
     def on_mount(self) -> None:
-        super().on_mount()
-        self._reading.start()
-
-    def on_unmount(self) -> None:
-        self._reading.leave()
+        read_in_thread("kernel-pairs", self, self._look, self._failed)
 
     def _look(self, post: Post) -> None:
         """In the thread: read the profile of each run."""

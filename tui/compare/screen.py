@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import clock_time, counted
 from gpuwatch.session.study.study_folder import sessions_in
-from gpuwatch.tui.feed.posting import Post, Reading
+from gpuwatch.tui.feed.posting import Post, read_in_thread
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.widgets.base_screen import CanvasScreen
 from gpuwatch.tui.widgets.head_rows import trouble_rows
@@ -85,24 +85,13 @@ class CompareScreen(CanvasScreen):
         self._column = 0
         self._message = ""
         self._curves: CurveCache = {}
-        self._reading = self._new_reading()
-
-    def _new_reading(self) -> Reading:
-        return Reading("compare", self, self._compare, self._failed)
 
     def on_mount(self) -> None:
-        self._reading.start()
         self._clock = self.set_interval(1.0, self.paint)
-        self.call_after_refresh(self.paint)
-
-    def on_unmount(self) -> None:
-        self._reading.leave()
+        self._given_up = read_in_thread("compare", self, self._compare, self._failed)
 
     def _compare(self, post: Post) -> None:
         """In the thread."""
-        post(self._compared, self._answer(post))
-
-    def _answer(self, post: Post) -> Answer:
         from gpuwatch.analysis.study.read import read, read_sessions, read_study
         from gpuwatch.tui.compare.answer import answer
 
@@ -115,7 +104,7 @@ class CompareScreen(CanvasScreen):
             study = read_study(self._study, **self._how, reading=read_one)
         else:
             study = read_sessions(self.paths, **self._how, reading=read_one)
-        return answer(study, self._study)
+        post(self._compared, answer(study, self._study))
 
     def _one_read(self) -> None:
         """The steps and samples of one more session are read."""
@@ -218,9 +207,8 @@ class CompareScreen(CanvasScreen):
         across = dict.fromkeys(("across_devices", "across_commands"), True)
         self._how = {**self._given, **(across if self._crosses else {})}
         self.result, self._read, self._sections = None, 0, None
-        self._reading.leave()
-        self._reading = self._new_reading()
-        self._reading.start()
+        self._given_up.set()
+        self._given_up = read_in_thread("compare", self, self._compare, self._failed)
         self.say("")
 
     def action_whole(self) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from textual.message_pump import MessagePump
 from textual.screen import Screen
 
 from gpuwatch.tui.feed.feed import trouble_of
@@ -25,42 +24,28 @@ Post = Callable[..., None]
 screen was closed."""
 
 
-class Reading:
-    """A thread that ends with the first post after :meth:`leave`; nothing waits for it."""
+def read_in_thread(
+    name: str, screen: Screen[Any], work: Callable[[Post], None], failed: Callable[[Trouble], None]
+) -> threading.Event:
+    """Do ``work`` in a thread that ends with the first post after ``screen`` is closed or the
+    returned event is set; nothing waits for it. ``failed``: what ``screen`` calls for any error."""
+    left = threading.Event()
 
-    def __init__(
-        self,
-        name: str,
-        screen: MessagePump,
-        work: Callable[[Post], None],
-        failed: Callable[[Trouble], None],
-    ) -> None:
-        """``work`` runs in the thread; ``failed`` is called by ``screen`` for any error."""
-        self._screen = screen
-        self._work, self._failed = work, failed
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def leave(self) -> None:
-        """Post no more."""
-        self._stopped.set()
-
-    def _run(self) -> None:
-        try:
-            self._work(self._post)
-        except _Stopped:
-            return
-        except Exception as error:  # without a word of it the screen would wait forever
-            if not self._stopped.is_set():
-                self._screen.call_later(self._failed, trouble_of(error))
-
-    def _post(self, take: Callable[..., None], *read: object) -> None:
-        if self._stopped.is_set():
+    def post(take: Callable[..., None], *read: object) -> None:
+        if left.is_set() or not screen.call_later(take, *read):
             raise _Stopped
-        self._screen.call_later(take, *read)
+
+    def run() -> None:
+        try:
+            work(post)
+        except _Stopped:
+            pass
+        except Exception as error:  # without a word of it the screen would wait forever
+            with suppress(_Stopped):
+                post(failed, trouble_of(error))
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return left
 
 
 _News = TypeVar("_News")

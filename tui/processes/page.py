@@ -78,7 +78,6 @@ class ProcessScreen(ProcessActs, FindScreen):
         self._table.put(self.processes_now())  # for a key that comes before the first picture
         self._table.focus()
         self.set_interval(_LOOK_SECONDS, self._look)
-        self.call_after_refresh(self.paint)
 
     def _look(self) -> None:
         if self.on_top and self._latest() is not self._shown:

@@ -67,9 +67,6 @@ class PageScreen(FindScreen):
         self._make = rows
         self._first = 0
 
-    def on_mount(self) -> None:
-        self.call_after_refresh(self.paint)
-
     def paint(self) -> None:
         width, height = self.room
         lines = [Line(width).add(" gpuwatch ", "brand").add(self._heading, "strong"), Line(width)]

@@ -22,7 +22,7 @@ from gpuwatch.session.study.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.study.plan_file import document
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.compare.answer import Answer, answer, column_of, sections
+from gpuwatch.tui.compare.answer import answer, column_of, sections
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.feed.posting import Post
 from gpuwatch.tui.home.screen import HomeScreen
@@ -324,9 +324,9 @@ async def test_how_far_the_reading_is_stands_before_the_verdict_and_other_pages_
     go_on = threading.Event()
 
     class Held(CompareScreen):
-        def _answer(self, post: Post) -> Answer:
+        def _compare(self, post: Post) -> None:
             go_on.wait(60)
-            return super()._answer(post)
+            super()._compare(post)
 
     async with running(lambda: Held(many(session, 2))) as (_, pilot):
         await shows(pilot, "reading session 1 of 2 …")
@@ -341,17 +341,20 @@ async def test_leaving_a_comparison_that_is_not_done_ends_it(session: Make) -> N
     started: list[CompareScreen] = []
 
     class Held(CompareScreen):
-        def _answer(self, post: Post) -> Answer:
+        def _compare(self, post: Post) -> None:
             started.append(self)
             go_on.wait(60)
-            return super()._answer(post)
+            super()._compare(post)
 
     async with running(lambda: Held(many(session, 2))) as (_, pilot):
         await until(pilot, lambda: bool(started))
         await pilot.press("q")
         go_on.set()
-    started[0]._reading._thread.join(60)
-    assert not started[0]._reading._thread.is_alive() and started[0].result is None
+    for thread in threading.enumerate():
+        if thread.name == "compare":
+            thread.join(60)
+            assert not thread.is_alive()
+    assert started[0].result is None
 
 
 async def test_two_workloads_have_no_verdict_and_why_stands_first(session: Make) -> None:

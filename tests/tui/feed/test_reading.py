@@ -11,7 +11,6 @@ import pytest
 from textual.screen import Screen
 
 from gpuwatch.core.errors import StorageError
-from gpuwatch.tui.compare.answer import Answer
 from gpuwatch.tui.compare.histories import Case, Group, HistoriesScreen
 from gpuwatch.tui.compare.kernel_differences import KernelDifferencesScreen, Pair
 from gpuwatch.tui.compare.screen import CompareScreen
@@ -26,9 +25,9 @@ Work = Callable[[], None]
 
 def compare(paths: list[Path], work: Work) -> Screen[Any]:
     class Odd(CompareScreen):
-        def _answer(self, post: Post) -> Answer:
+        def _compare(self, post: Post) -> None:
             work()
-            return super()._answer(post)
+            super()._compare(post)
 
     return Odd(paths)
 
