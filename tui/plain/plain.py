@@ -110,7 +110,8 @@ def end_lines(snapshot: Snapshot, *, printed: bool = True) -> list[str]:
     cause = ended if trouble is None else clean(own or trouble.text)
     if snapshot.status.state in FAILED:
         ended = cause
-    lines = [f"{over} is over after {clock_time(snapshot.seconds)}: {ended}"]
+    so_far = "out of sight" if snapshot.status.state is State.UNKNOWN else "over"
+    lines = [f"{over} is {so_far} after {clock_time(snapshot.seconds)}: {ended}"]
     if snapshot.machine_only and snapshot.status.state is State.FINISHED:
         lines = [f"{ended} for {clock_time(snapshot.seconds)}"]
     lines += [f"error: {cause}"] if cause != ended else []

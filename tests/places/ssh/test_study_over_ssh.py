@@ -265,11 +265,13 @@ def test_a_follower_that_is_killed_is_replaced(here: Cli, gpu1: User) -> None:
     wait_for(folder / PLACEMENT, '"running"')
     (follower,) = followers(here)
     os.kill(follower, signal.SIGKILL)
+    (folder / PLACEMENT).write_text(json.dumps({**placement(folder), "written": 0}))
     go.touch()
     first = here.start("attach", "--plain", folder.name)
     second = here.start("attach", "--plain", folder.name)
     for each in (first, second):
-        each.communicate(timeout=120)
+        told, _ = each.communicate(timeout=120)
+        assert "the run is over" in told and "nobody here follows it" not in told
     wait_for(folder / PLACEMENT, '"ended"')
     same(folder, gpu1)
 

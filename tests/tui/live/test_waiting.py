@@ -13,13 +13,16 @@ import pytest
 from gpuwatch.session import placement
 from gpuwatch.session.placement import JobState, Placement
 from gpuwatch.tui.display_options import DisplayOptions
+from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.live.waiting import WaitingScreen
+from gpuwatch.tui.plain.plain import end_lines
 
 from ..conftest import Fake
 from ..harness import live, on_top, running, screen_text, shows, until
 from ..sessions import end, finished, plan
+from ..snapshots_of import snapshot_of
 
 Make = Callable[..., Path]
 RUNS = ("01-bare", "02-docker")
@@ -145,6 +148,8 @@ async def test_the_live_screen_says_what_is_unknown_and_what_the_next_run_waits_
     placement.write(path.parent, queued(written=0))
     async with live(path, size=(120, 30)) as (_, pilot):
         await shows(pilot, " ? nobody here follows it on slurm,gres=gpu:8")
+    (last,) = end_lines(snapshot_of(path, View()))
+    assert last.startswith("the run is out of sight after 1:30: nobody here follows it on slurm")
     placement.write(path.parent, queued(state=JobState.UNKNOWN, reason="no controller", hint="h"))
     async with live(path, size=(120, 30)) as (_, pilot):
         await shows(pilot, " ? slurm,gres=gpu:8 does not answer: no controller; h")

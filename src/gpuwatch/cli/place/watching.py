@@ -86,7 +86,7 @@ _NOBODY_SECONDS = 15.0
 
 
 def have_followed(placed: Placed) -> None:
-    """Start somebody who follows it, if nobody does.
+    """Start somebody who follows it, if nobody does, and wait for what is noted first.
 
     Raises:
         NotAvailable: the place cannot be reached.
@@ -94,6 +94,11 @@ def have_followed(placed: Placed) -> None:
     if placements.follower(placed) is None:
         sending.opened(placed)  # asks for what is needed, with the user here
         sending.follow(placed)
+    until = time.monotonic() + _NOBODY_SECONDS
+    while (known := placement.read(Path(placed.study))) is None or not known.followed:
+        if time.monotonic() > until:  # as with a full disk
+            return
+        time.sleep(_LOOK_SECONDS)
 
 
 def waits(placed: Placed) -> bool:
