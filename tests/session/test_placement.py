@@ -136,6 +136,7 @@ def test_nobody_follows_it(tmp_path: Path) -> None:
         ((("running", 5.0), ("ended by others", 20.0)), State.KILLED, "ended by others"),
         ((("timed out", 5.0), ("running", 6.0)), State.STOPPED, "stopped by SIGTERM"),
         ((("running", 5.0), ("ended", 20.0)), State.STOPPED, "stopped by SIGTERM"),
+        ((("running", 5.0), ("lost", 9.0)), State.STOPPED, "stopped by SIGTERM"),
     ],
 )
 def test_a_run_that_was_told_to_end_says_why(

@@ -24,7 +24,7 @@ from gpuwatch.recorder.request import Request, ResolvedPlan, resolve_plan
 from gpuwatch.recorder.run_folder import IN_THE_MAKING, RecordedElsewhere
 from gpuwatch.recorder.sources import check_dcgm
 from gpuwatch.recorder.study import StudyRun, unavailable
-from gpuwatch.session.reading.status import process_id
+from gpuwatch.session.reading.status import process_id, takes_over
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.attempts import ATTEMPTS, attempts
 from gpuwatch.session.study.estimate import cell
@@ -148,7 +148,7 @@ def resumable(folder: Path, *, trusted: bool) -> Plan:
         recorder = process_id((meta or {}).get("recorder"))
         if recorder is not None and recorder.alive() is None and "result" not in (meta or {}):
             raise RecordedElsewhere(path, recorder)
-    _check_recorded(folder)
+    check_recorded(folder)
     rest = missing(folder, plan)
     if not rest:
         raise UsageError(f"{folder} is complete", f"its summary: {to_paste('report', folder)}")
@@ -167,16 +167,13 @@ def resumable(folder: Path, *, trusted: bool) -> Plan:
     return plan
 
 
-def _check_recorded(folder: Path) -> None:
+def check_recorded(folder: Path) -> None:
     """
     Raises:
         UsageError: a run of the study goes on here without its recorder.
     """
     if (path := without_recorder(folder)) is not None:
-        raise UsageError(
-            f"the run of {path} has lost its recorder",
-            f"{to_paste('attach --record', path)} takes it over, {to_paste('stop', path)} ends it",
-        )
+        raise UsageError(f"the run of {path} has lost its recorder", takes_over(path))
 
 
 class NotOwn(UsageError):
@@ -206,7 +203,7 @@ def _run_missing(request: Request, folder: Path, observer: Observer) -> ExitCode
         if request.attempt is None:
             request = replace(request, plan=resumable(folder, trusted=request.trusted))
         else:
-            _check_recorded(folder)
+            check_recorded(folder)
             _note(folder, request.attempt)
         plan = request.plan
         check_dcgm(plan.settings.dcgm)

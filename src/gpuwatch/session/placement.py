@@ -111,10 +111,11 @@ class Placement:
         """Whether more may come: the job is not over, or not everything is here yet."""
         return not (self.state.over and self.fetched)
 
-    def ended_after(self, at: float) -> JobState:
-        """How the job ended that a run was of which was told to end ``at`` these Unix seconds."""
+    def ended_after(self, at: float) -> JobState | None:
+        """How the job ended that a run was of which was told to end ``at`` these Unix seconds;
+        ``None``: it goes on, or was over, and the run was taken over."""
         later = (JobState(state) for state, since in self.changes if since >= at)
-        return next((state for state in later if state.over), self.state)
+        return next((state for state in later if state.over), None)
 
     @property
     def followed(self) -> bool:

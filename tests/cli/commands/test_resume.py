@@ -149,8 +149,8 @@ def test_a_workload_that_still_runs_is_not_started_a_second_time(cli: Cli, tmp_p
     os.kill(recorder.pid, signal.SIGKILL)
     recorder.wait()
     told = cli("resume", folder, code=2).stderr
-    assert f"has lost its recorder; gpuwatch attach --record {path}" in told
-    assert f"gpuwatch stop {path} ends it" in told
+    assert f"has lost its recorder; `gpuwatch attach --record {path}` takes" in told
+    assert f"`gpuwatch stop {path}` ends it" in told
     cli("stop", path)
     (problem,) = planned(folder).problems[2]
     assert problem.hint == f"gpuwatch resume {folder.name}"

@@ -19,6 +19,7 @@ from gpuwatch.core.models import JSON, mapping
 from gpuwatch.places.slurm import script
 from gpuwatch.session.placement import PLACEMENT
 from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.study.progress import recorder_of
 from tests.cli.test_four_environments import environments
 from tests.conftest import Cli
 from tests.places.slurm.test_slurm_place import slurm, wait_for_nodes
@@ -261,19 +262,21 @@ def test_a_recorder_that_is_killed_is_told_and_what_it_left_before_it_is_sent_ag
     until(lambda: log(sessions(folder)[0]), "its session has all that tells of it")
     native = str(placement(folder)["native"])
     subprocess.run(["scancel", "--batch", "--signal=KILL", native], check=True)
-    reason = str(wait_for(folder, "lost")["reason"])
+    known = wait_for(folder, "lost")
+    reason, helps = str(known["reason"]), f"on n2: `gpuwatch attach --record {folder.name}` takes"
+    assert str(known["hint"]).startswith(helps)
     left = re.fullmatch(
-        r"its recorder was killed; (its workload may still run on (\S+): PID \d+)", reason
+        r"its recorder was killed; (its workload may still run there: PID \d+)", reason
     )
     assert left is not None, reason
     (record,) = records(here)
     until(lambda: json.loads(record.read_text())["done"], f"{record} is done", PATIENCE)
     told = here("stop", folder, code=2).stderr
-    assert f"is recorded on {left[2]}" in told and "not running" not in told
+    assert "is recorded on n2" in told and "not running" not in told
     there = ["srun", "--nodelist=n2", "--quiet", *here.argv("stop", folder)]
     (here.home / "go").touch()
     said = here("resume", "--detach", "--on", "slurm,nodelist=n1,begin=now+1hour", folder).stderr
-    assert f"{left[1]}; `gpuwatch stop {folder.name}` there ends it" in said
+    assert f"n2: {left[1]}; `gpuwatch stop {folder.name}` there ends it" in said
     here("stop", folder)
     wait_for(folder, "cancelled")
     subprocess.run(there, check=True, env=here.env, cwd=here.home)
@@ -281,6 +284,25 @@ def test_a_recorder_that_is_killed_is_told_and_what_it_left_before_it_is_sent_ag
     assert status(here) == ["stopped"]
     assert "may still run" not in here("resume", "--on", "slurm", folder).stderr
     assert status(here) == ["finished"] and (here.home / "pids").read_text().count("\n") == 2
+
+
+def test_what_a_killed_recorder_left_on_this_host_is_not_sent_again_but_taken_over(
+    here: Cli,
+) -> None:
+    folder = send(here, "nodelist=n1", "--", "sh", "-c", SAVES)
+    until((here.home / "begun").exists, "it begins", PATIENCE)
+    wait_for(folder, "running")
+    native = str(placement(folder)["native"])
+    subprocess.run(["scancel", "--batch", "--signal=KILL", native], check=True)
+    wait_for(folder, "lost")
+    (record,) = records(here)
+    until(lambda: json.loads(record.read_text())["done"], f"{record} is done", PATIENCE)
+    assert "has lost its recorder; `gpuwatch attach" in here("resume", folder, code=2).stderr
+    taking = here.start("attach", "--record", folder.name)
+    until(lambda: recorder_of(folder) is not None, "it is recorded again", PATIENCE)
+    taking.terminate()
+    taking.communicate(timeout=PATIENCE)
+    assert status(here) == ["stopped"] and (here.home / "saved").exists()
 
 
 def log(session: Path) -> int:

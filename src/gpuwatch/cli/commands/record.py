@@ -36,7 +36,7 @@ from gpuwatch.recorder.api import record
 from gpuwatch.recorder.observer import Observer, detach
 from gpuwatch.recorder.request import Request
 from gpuwatch.session.reading.reader import read_meta
-from gpuwatch.session.reading.status import SUMMARY_OF, State, status
+from gpuwatch.session.reading.status import SUMMARY_OF, State, status, takes_over
 from gpuwatch.session.study.plan import Plan, read
 from gpuwatch.session.study.short_name import short_name
 from gpuwatch.session.study.study_folder import sessions_in
@@ -257,10 +257,7 @@ def _python_of(meta: Mapping[str, JSON]) -> str:
 def report_orphans() -> None:
     """List runs whose recorder died, with the commands to record or end them."""
     for label, name in session_lookup.orphans():
-        say(
-            f"{label} has lost its recorder: `{to_paste('attach --record', name)}` "
-            f"takes it over, `{to_paste('stop', name)}` ends it"
-        )
+        say(f"{label} has lost its recorder: {takes_over(name)}")
 
 
 def takes_input(plan: Plan, *, foreground: bool) -> bool:

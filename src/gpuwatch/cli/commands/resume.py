@@ -26,7 +26,7 @@ from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.text import shell, to_paste
 from gpuwatch.places import spec
 from gpuwatch.places.placements import Placed
-from gpuwatch.recorder.api import NotOwn, resumable
+from gpuwatch.recorder.api import NotOwn, check_recorded, resumable
 from gpuwatch.recorder.request import Request
 from gpuwatch.session import placement
 from gpuwatch.session.placement import JobState
@@ -83,6 +83,7 @@ def _at_its_place(placed: Placed, arguments: argparse.Namespace) -> int:
         raise UsageError(f"{folder} is not a study of a workload", "start it again")
     if plan is None or not missing(folder, plan):
         raise UsageError(f"{folder} is complete", f"its summary: {to_paste('report', folder)}")
+    check_recorded(folder)
     if arguments.on is not None:
         placed = replace(placed, place=_other_options(placed.place, arguments.on))
     request = Request(plan, folder.parent, on=(placed.place,), resume=folder)

@@ -166,7 +166,7 @@ def again(placed: Placed) -> Placed:
     check(place)
     if (left := place.left(placed.job)) is not None:
         stop = to_paste("stop", Path(placed.study).name)
-        say(f"{left}; `{stop}` there ends it")
+        say(f"{placement.elsewhere(Path(placed.study))}: {left}; `{stop}` there ends it")
         if confirmed("Start the missing runs beside it?") is False:
             raise UsageError("nothing was started", f"on that node: {stop}")
     placed = placements.new_attempt(placed)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import mapping
-from gpuwatch.core.text import clean
 from gpuwatch.places.base import STUDY, Job, Place, PlaceSpec
 from gpuwatch.places.slurm import commands, options
 from gpuwatch.session.reading.reader import known_meta
@@ -87,5 +86,5 @@ def may_still_run(folder: Path) -> str | None:
         meta = known_meta(path) or {}
         holder = process_id(mapping(meta.get("handle")).get("holder"))
         if "result" not in meta and holder is not None and holder.alive() is not False:
-            return f"its workload may still run on {clean(holder.host)}: PID {holder.pid}"
+            return f"its workload may still run there: PID {holder.pid}"
     return None

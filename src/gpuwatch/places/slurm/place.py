@@ -22,6 +22,7 @@ from gpuwatch.places.slurm import commands, nodes, script, states
 from gpuwatch.places.slurm.cluster import Cluster, may_still_run
 from gpuwatch.places.slurm.states import Seen
 from gpuwatch.session.placement import CAPSULE, JOB_LOG
+from gpuwatch.session.reading.status import takes_over
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.attempts import attempts
 from gpuwatch.session.study.outcomes import missing
@@ -172,8 +173,11 @@ class SlurmPlace(Cluster):
         if ended is not None and ended.signal == signal.SIGKILL:
             if _MEMORY.search(self.log(job, native)):
                 return states.status(Seen(native, "OUT_OF_MEMORY", node=status.where), begun=True)
-            killed = "; ".join(filter(None, ("its recorder was killed", self.left(job))))
-            return JobStatus(JobState.LOST, killed, hint=base.RESUME, where=status.where)
+            killed, left, hint = "its recorder was killed", self.left(job), base.RESUME
+            if left is not None:
+                killed += f"; {left}"
+                hint = f"on {status.where}: {takes_over(job.folder.name)}"
+            return JobStatus(JobState.LOST, killed, hint=hint, where=status.where)
         if (
             ended is not None
             and ended.limit is not None

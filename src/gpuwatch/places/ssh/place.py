@@ -12,10 +12,11 @@ from typing import IO
 
 from gpuwatch.core.errors import NotAvailable, UsageError
 from gpuwatch.core.models import Problem
-from gpuwatch.core.text import clean, to_paste
+from gpuwatch.core.text import clean
 from gpuwatch.places.base import STUDY, Job, JobState, JobStatus, Place, PlaceSpec, Refused
 from gpuwatch.places.ssh import scripts
 from gpuwatch.places.ssh.connection import Answer, Connection
+from gpuwatch.session.reading.status import takes_over
 from gpuwatch.session.study.plan import PLAN
 
 _HOST = re.compile(r"(\w[\w.%+-]*@)*[\w:][\w.:%-]*", re.ASCII)
@@ -171,10 +172,8 @@ class SshPlace(Place):
             *_, word = self._expect(self._connection.run(script)).output.split() or [b""]
         except NotAvailable as error:
             return JobStatus(JobState.UNKNOWN, error.message, hint=error.hint)
-        state, hint = _STATES.get(word, JobState.FAILED), None
-        if state is JobState.ORPHANED:
-            attach, stop = (to_paste(it, job.folder.name) for it in ("attach --record", "stop"))
-            hint = f"`{attach}` takes it over, `{stop}` ends it"
+        state = _STATES.get(word, JobState.FAILED)
+        hint = takes_over(job.folder.name) if state is JobState.ORPHANED else None
         return JobStatus(state, hint=hint, where=self._host)
 
     def open(self, job: Job, arguments: Sequence[str]) -> subprocess.Popen[bytes]:

@@ -111,9 +111,7 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
     if goes_on_alone(meta):
         return Status(
             State.LOST,
-            "the recorder died, the workload still runs: "
-            f"`{to_paste('attach --record', name)}` takes it over, "
-            f"`{to_paste('stop', name)}` ends it",
+            f"the recorder died, the workload still runs: {takes_over(name)}",
         )
     if meta.get("handle"):
         return Status(
@@ -122,6 +120,12 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
             f"`{to_paste('attach --record', name)}` reads what is left of it",
         )
     return Status(State.LOST, "the recorder died")
+
+
+def takes_over(name: str | Path) -> str:
+    """What helps the run or study ``name`` that lost its recorder and goes on."""
+    attach, stop = (to_paste(word, name) for word in ("attach --record", "stop"))
+    return f"`{attach}` takes it over, `{stop}` ends it"
 
 
 def _full(path: Path, interval: float) -> str:
@@ -217,7 +221,7 @@ def _told_to_end(meta: Mapping[str, JSON], result: Mapping[str, JSON], path: Pat
     state = placement.ended_after((began + (number(result.get("t")) or 0.0)) / 1e9)
     if state is JobState.CANCELLED:
         return _ended({**result, "stopped": "stop"})
-    if not state.cut_off:
+    if state is None or not state.cut_off:
         return None
     # The exit code is of how it took the signal.
     ended = State.TIMED_OUT if state is JobState.TIMED_OUT else State.KILLED
