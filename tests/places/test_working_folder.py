@@ -27,4 +27,9 @@ def test_repositories_inside_a_repository_are_sent_with_their_files(tmp_path: Pa
     subprocess.run(["git", "-C", top, "add", "submodule"], check=True, capture_output=True)
     own = [".gitignore", "new", "tracked"]
     expected = [f"{folder}{name}" for folder in ("", "clone/", "submodule/") for name in own]
-    assert working_folder.find(top).files == tuple(sorted(expected))
+    (top / "data").mkdir()
+    (top / "data/one").touch()
+    (top / ".gitignore").write_text("ignored\ndata/\n")
+    found = working_folder.find(top)
+    assert found.files == tuple(sorted(expected))
+    assert found.ignored == ("data/", "ignored")

@@ -22,6 +22,8 @@ class WorkingFolder:
     files: tuple[str, ...]
     """Relative paths, sorted."""
     bytes: int
+    ignored: tuple[str, ...] = ()
+    """What git ignores; a folder ends with ``/``, and stands for all in it."""
 
 
 def find(path: Path) -> WorkingFolder:
@@ -31,7 +33,11 @@ def find(path: Path) -> WorkingFolder:
     Raises:
         StorageError: it cannot be read.
     """
-    listed = _listed_by_git(path)
+    listed = _listed_by_git(path, "--cached", "--others")
+    ignored: list[str] = []
+    for name in sorted(_listed_by_git(path, "--others", "--ignored", "--directory") or ()):
+        if not name.startswith(tuple(ignored)) and not name.endswith("__pycache__/"):
+            ignored.append(name)
     names = sorted(_all(path) if listed is None else listed)
     files, total = [], 0
     for name in names:
@@ -43,7 +49,7 @@ def find(path: Path) -> WorkingFolder:
             raise StorageError(f"cannot read {path / name}: {error.strerror}", None) from error
         files.append(name)
         total += status.st_size
-    return WorkingFolder(path, tuple(files), total)
+    return WorkingFolder(path, tuple(files), total, tuple(ignored))
 
 
 def pack(folder: WorkingFolder, target: Path) -> None:
@@ -63,10 +69,10 @@ def pack(folder: WorkingFolder, target: Path) -> None:
         ) from error
 
 
-def _listed_by_git(path: Path) -> list[str] | None:
+def _listed_by_git(path: Path, *which: str) -> list[str] | None:
     """``None`` if it is in no repository, or there is no git. Repositories inside it, submodules or
     not, are listed in their turn: git itself tells only their folders."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    command = ["git", "ls-files", "-z", "--exclude-standard", *which]
     try:
         done = subprocess.run(
             command, cwd=path, stdin=subprocess.DEVNULL, capture_output=True, check=False
@@ -79,7 +85,7 @@ def _listed_by_git(path: Path) -> list[str] | None:
     for name in map(os.fsdecode, filter(None, done.stdout.split(b"\0"))):
         inner = path / name
         is_repository = not inner.is_symlink() and (inner / ".git").exists()
-        listed = _listed_by_git(inner) if is_repository else None
+        listed = _listed_by_git(inner, *which) if is_repository else None
         names += [name] if listed is None else [os.path.join(name, each) for each in listed]
     return names
 

@@ -161,12 +161,17 @@ def test_the_working_folder_goes_along_without_what_git_ignores(here: Cli, gpu1:
     (project / "data/large").write_text("ignored")
     (project / ".gitignore").write_text("data/\n")
     subprocess.run(["git", "init", "-q", project], check=True)
-    here("run", "--on", "ssh=gpu1", "python3", "train.py", folder=project)
+    told = here("run", "--on", "ssh=gpu1", "python3", "train.py", folder=project).stderr
+    assert "not sent, as git ignores it: data/\n" in told
     (session,) = study_of(here).glob("*.gpuwatch")
     assert "value 42" in here.read("log", session).stdout
     (copy,) = (each for each in there(gpu1) if each.name.startswith(study_of(here).name))
     sent = sorted(path.name for path in (copy / "work").iterdir())
     assert sent == [".gitignore", "__pycache__", "helper.py", "train.py"]
+    program = "import sys; sys.exit(\"FileNotFoundError: No such file or directory: 'data/large'\")"
+    words = ("--record", "--on", "ssh=gpu1", "python3", "-c", program)
+    told = here(*words, code=1, folder=project).stderr
+    assert f"it is here: only {project} was sent, without what git ignores" in told
 
 
 def test_a_large_folder_is_not_sent_unasked_and_the_home_folder_never(

@@ -32,6 +32,7 @@ from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.models import JSON, mapping, sequence
 from gpuwatch.core.text import shell, to_paste
 from gpuwatch.own_command import CAPSULE, OWN_COMMAND
+from gpuwatch.places import placements
 from gpuwatch.recorder.api import record
 from gpuwatch.recorder.observer import Observer, detach
 from gpuwatch.recorder.request import Request
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from gpuwatch.places.placements import Placed
 
 _LAST_WORDS, _SEARCHED = 10, 300
+_NO_MODULE, _MISSING = "ModuleNotFoundError: ", re.compile(r"No such file or directory: '(.+)'")
 """Lines of standard error that are printed, and among which the error is sought."""
 _LONG_SECONDS = 30.0
 """A terminal is told of the end of what took longer."""
@@ -162,6 +164,9 @@ def wait_for(sent: Sequence[Placed], request: Request, arguments: argparse.Names
             put(str(folder))
         return ExitCode.DONE
     code = until_over(sent)
+    for folder in folders if code != ExitCode.DONE else ():
+        sessions = sessions_in(folder)
+        last_words(sessions, told=False, named=len(sessions) == 1 and not arguments.quiet)
     if arguments.quiet:
         return code
     for folder in folders:
@@ -219,12 +224,12 @@ def last_words(sessions: Iterable[Path], *, told: bool, named: bool) -> None:
     says of the error, if they are not ``told``, and where the rest is, if it is not ``named``
     later; what several ended with only once."""
     from gpuwatch.analysis.summary.failure import cause_in
-    from gpuwatch.cli.commands.log import read
+    from gpuwatch.cli.commands import log
 
     seen: list[list[str]] = []
     # A failed start has been reported already.
     for path in (each for each in sessions if exit_code_of_run(each) == ExitCode.RUN_FAILED):
-        lines = [*deque(read(path, "stderr"), maxlen=_SEARCHED)]
+        lines = [*deque(log.read(path, "stderr"), maxlen=_SEARCHED)]
         cause = re.sub(r"^rank \d+: ", "", cause_in(lines))
         ends = [at for at, line in enumerate(lines, 1) if cause and cause in line]
         if ends and ends[-1] <= len(lines) - _LAST_WORDS:
@@ -237,8 +242,13 @@ def last_words(sessions: Iterable[Path], *, told: bool, named: bool) -> None:
             print(f"  {line}", file=sys.stderr)
         if any(_READ_ONLY in line for line in lines):
             say("containers see your folder read-only; mount=.:rw in --env makes it writable")
-        if "ModuleNotFoundError: " in cause and (python := _python_of(read_meta(path))):
+        placed, missing = placements.of_study(path.parent), _MISSING.search(cause)
+        if placed is None and _NO_MODULE in cause and (python := _python_of(read_meta(path))):
             say(python)
+        if placed and placed.work and (plan := read(path.parent)) and missing:
+            working = plan.settings.working_directory
+            if Path(working, missing[1]).exists():
+                say(f"it is here: only {working} was sent, without what git ignores")
         if not named:
             say(f"full output: {to_paste('log', short_name(path))}")
 

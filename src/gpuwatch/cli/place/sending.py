@@ -14,7 +14,7 @@ from gpuwatch.cli.say import confirmed, say
 from gpuwatch.core import paths, units
 from gpuwatch.core.errors import GpuwatchError, NotAvailable, UsageError
 from gpuwatch.core.models import Problem
-from gpuwatch.core.text import shell, to_paste
+from gpuwatch.core.text import listed, shell, to_paste
 from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.places import capsule, job_notes, load, placements, spec, working_folder
 from gpuwatch.places.base import JobState, Place, Preview, Refused
@@ -26,6 +26,8 @@ from gpuwatch.session.placement import Placement
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.plan import Part
 from gpuwatch.session.study.removal import removal, remove
+
+_MOST_NAMED = 8
 
 
 def send(request: Request) -> list[Placed]:
@@ -212,6 +214,8 @@ def _packed(reached: Sequence[tuple[Request, Place]], target: Path) -> Path | No
         )
     if folder.bytes > 1_000_000:
         say(f"sending {files} ({size}) of {folder.path}")
+    if folder.ignored:
+        say(f"not sent, as git ignores it: {listed(list(map(shell, folder.ignored)), _MOST_NAMED)}")
     working_folder.pack(folder, target)
     return target
 
