@@ -16,12 +16,18 @@ and activation inside a fused operator are not counted.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from math import prod
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import flop_registry
+
+_torchs = logging.getLogger("torch.utils.flop_counter")
+_torchs.disabled = True  # without Triton it would warn, in the log of the user's program
+flop_registry = import_module(_torchs.name).flop_registry
+_torchs.disabled = False
 
 Formula = Callable[..., "int | None"]
 

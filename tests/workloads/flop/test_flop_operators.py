@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +22,12 @@ from gpuwatch.workloads.tasks.gcn import normalised_adjacency
 pytestmark = pytest.mark.torch
 
 Run = Callable[[], Any]
+
+
+def test_torchs_counter_does_not_warn_in_the_users_log_where_triton_is_missing() -> None:
+    program = "import sys; sys.modules['triton'] = None; import gpuwatch.workloads.flop.formulas"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stderr == b""
 
 
 def work_of(run: Run) -> Any:
