@@ -115,9 +115,9 @@ def _command_problems(command: Sequence[str], spec: LaunchSpec) -> list[Problem]
     if shutil.which(where, path=_variables(spec).get("PATH")):
         path = None if file is None else Path(spec.working_directory, file)
         return [] if path is None or os.path.exists(path) else [_missing(path)]
-    if os.sep in program and Path(where).is_dir():
+    if os.sep in program and os.path.isdir(where):
         return [Problem("command-is-folder", f"{program} is a folder", "name a program in it")]
-    if os.sep in program and Path(where).exists():
+    if os.sep in program and os.path.exists(where):
         return [
             Problem(
                 "command-not-executable",
@@ -125,11 +125,9 @@ def _command_problems(command: Sequence[str], spec: LaunchSpec) -> list[Problem]
                 f"chmod +x {shell(program)}",
             )
         ]
-    return [
-        Problem(
-            "command-missing", f"there is no command {program!r}", "check its name and the PATH"
-        )
-    ]
+    seen = " that you may see" if os.sep in program else ""
+    text = f"there is no command {program!r}{seen}"
+    return [Problem("command-missing", text, "check its name and the PATH")]
 
 
 def _missing(file: Path) -> Problem:

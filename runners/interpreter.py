@@ -39,14 +39,14 @@ class Interpreter:
 def candidates(requested: str | None, variables: Mapping[str, str]) -> list[tuple[str, str]]:
     """``(path, origin)`` in order of preference; only the first if ``--python`` sets it."""
     if requested is not None:
-        if Path(requested, "bin", "python").exists():  # the folder of a virtual environment
-            requested = str(Path(requested, "bin", "python").absolute())
+        if os.path.exists(within := os.path.join(requested, "bin", "python")):
+            requested = os.path.abspath(within)  # the folder of a virtual environment
         return [(shutil.which(requested) or requested, REQUESTED)]
     pythons = []
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         prefix = variables.get(variable)
-        if prefix and (Path(prefix) / "bin" / "python").exists():
-            pythons.append((str(Path(prefix) / "bin" / "python"), f"${variable}"))
+        if prefix and os.path.exists(path := os.path.join(prefix, "bin", "python")):
+            pythons.append((path, f"${variable}"))
     on_path = shutil.which("python3", path=variables.get("PATH"))
     if on_path:
         pythons.append((on_path, "PATH"))
@@ -74,9 +74,9 @@ def activation(path: str, variables: Mapping[str, str]) -> dict[str, str]:
     """
     # Not resolved: a venv's interpreter is a link to the one that created it.
     prefix = Path(path).absolute().parent.parent
-    if (prefix / "pyvenv.cfg").is_file():
+    if os.path.isfile(prefix / "pyvenv.cfg"):
         variables_set = {"VIRTUAL_ENV": str(prefix)}
-    elif (prefix / "conda-meta").is_dir():
+    elif os.path.isdir(prefix / "conda-meta"):
         variables_set = {"CONDA_PREFIX": str(prefix)}
     else:
         return {}

@@ -142,6 +142,11 @@ def test_what_cannot_run_there_is_said_with_its_fix(here: Cli, gpu1: User) -> No
     assert "docker" in done.stderr.lower()
     done = here("--record", "--on", "ssh=gpu1", "mnist-cnn", "--steps", "5", code=3)
     assert "torch" in done.stderr
+    closed = here.home / "closed"
+    closed.mkdir(mode=0o700)
+    python = closed / "python3"
+    words = ("--record", "--on", "ssh=gpu1", "--env", f"bare,python={python}", "python3", "x.py")
+    assert f"no command '{python}' that you may see" in here(*words, code=3).stderr
 
 
 def test_a_study_of_blocks_has_its_verdict_here(here: Cli, gpu1: User) -> None:
