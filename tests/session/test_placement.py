@@ -120,6 +120,13 @@ def test_a_job_of_slurm_is_named_until_it_is_over(
     assert replace(now, starts=None).text == text
 
 
+def test_a_job_is_told_as_its_places_own_tools_know_it() -> None:
+    job = _now(place="kubernetes,image=x", native="0b5c", attempt="ab" * 8)
+    assert job.known_as == f"gpuwatch-{'ab' * 8}"
+    assert replace(job, native=None).known_as is None
+    assert replace(job, place="slurm", native="7").known_as == "7"
+
+
 def test_nobody_follows_it(tmp_path: Path) -> None:
     write(tmp_path, _now(state=JobState.RUNNING, written=time.time() - 60))
     told = status({"session": {"id": "x"}}, tmp_path / "01-bare.gpuwatch")

@@ -106,7 +106,7 @@ def waiting_rows(
         text = f" since {clock} ({units.clock_time(max(0.0, now - since))})"
         rows.append(Line(width).add(text, "muted"))
     if known.native is not None and not known.job:
-        rows.append(Line(width).add(fit(f" job {known.native}", width), "muted"))
+        rows.append(Line(width).add(fit(f" job {known.known_as}", width), "muted"))
     if plan is not None and plan.runs:
         labels = dict.fromkeys(clean(run.environment.label) for run in plan.runs)
         told = f"{units.counted(len(plan.runs), 'run')}: {', '.join(labels)}"

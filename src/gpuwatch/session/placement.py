@@ -136,6 +136,12 @@ class Placement:
         return self.native or "" if known and not self.state.over else ""
 
     @property
+    def known_as(self) -> str | None:
+        """What the place's own tools call its job, once it is submitted."""
+        in_kubernetes = self.native and self.place.startswith("kubernetes")
+        return kubernetes_job(self.attempt) if in_kubernetes else self.native
+
+    @property
     def text(self) -> str:
         """Its state in a few words: ``queued in slurm (Resources)``."""
         job = f" (job {self.job})" if self.job else ""
@@ -151,6 +157,11 @@ class Placement:
         if self.state is JobState.UNKNOWN:
             words = f"{self.place} does not answer"
         return f"{words}: {self.reason}" if self.reason else words
+
+
+def kubernetes_job(attempt: str) -> str:
+    """The name of an attempt's Job."""
+    return f"gpuwatch-{attempt}"
 
 
 def seen_now(placement: Placement, before: Placement | None) -> Placement:

@@ -52,7 +52,7 @@ def test_ten_steps_are_enough_and_nine_are_too_few() -> None:
     assert steady_state([STEP] * 10).seconds == STEP
     found = steady_state([STEP] * 9)
     assert (found.seconds, found.spread) == (None, None)
-    assert found.reason == "9 timed steps are too few for a steady state (10 are needed: --steps)"
+    assert found.reason == "9 timed steps are too few for a steady state, which takes 10"
     assert steady_state([]).reason is not None
 
 

@@ -96,7 +96,7 @@ def test_lines_that_tell_no_time_give_no_value_however_regularly_they_arrive(
         ),
         (
             [step_line(n, 0.5) for n in range(1, 9)],
-            "8 timed steps are too few for a steady state (10 are needed: --steps)",
+            "8 timed steps are too few for a steady state, which takes 10",
         ),
     ],
 )

@@ -99,8 +99,8 @@ def steady_series(times: np.ndarray) -> Steady:
     """The steady part of ``times`` (n,): a run's full timed steps, in seconds and in order, all of
     them finite and above 0."""
     if times.size < FEWEST_STEPS:
-        reason = f"{times.size} timed steps are too few for a steady state"
-        return _none(times, 0, (), f"{reason} ({FEWEST_STEPS} are needed: --steps)")
+        few = f"{times.size} timed steps are too few for a steady state"
+        return _none(times, 0, (), f"{few}, which takes {FEWEST_STEPS}")
     width = math.ceil(times.size / _MOST_VALUES)
     left_out = times.size % width  # steps before the first value
     raw = np.log(np.median(times[left_out:].reshape(-1, width), axis=1))

@@ -113,7 +113,7 @@ def _without_session(folder: Path, placement: Placement, format_: str) -> str:
         if told.run <= len(names)
     ]
     if part is None:
-        job = f", job {placement.native}" if placement.native else ""
+        job = f", job {placement.known_as}" if placement.native else ""
         lines += [f"place: {placement.place}{job}", *filter(None, [placement.hint])]
         lines += [f"  {line}" for line in job_log(folder)[-_LAST_LINES:]]
         return "\n".join([*lines, ""])

@@ -13,6 +13,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.places.kubernetes import in_pod, sharing
 from gpuwatch.places.kubernetes.options import Options
+from gpuwatch.session.placement import kubernetes_job
 
 CONTAINER = "gpuwatch"
 OWNER, ATTEMPT = "gpuwatch/owner", "gpuwatch/attempt"
@@ -73,7 +74,7 @@ class Sent:
     @property
     def name(self) -> str:
         """The name of the Job."""
-        return name_of(self.attempt)
+        return kubernetes_job(self.attempt)
 
     @property
     def labels(self) -> dict[str, JSON]:
@@ -197,7 +198,7 @@ def _pod(sent: Sent, options: Options) -> dict[str, JSON]:
 
 def _sent_volume(attempt: str) -> dict[str, JSON]:
     """What the pods of an attempt read."""
-    names = [f"{name_of(attempt)}-{part}" for part in ("capsule", "plan")]
+    names = [f"{kubernetes_job(attempt)}-{part}" for part in ("capsule", "plan")]
     sources: list[JSON] = [{"configMap": {"name": name}} for name in names]
     return {"name": "sent", "projected": {"defaultMode": 0o444, "sources": sources}}
 
@@ -239,7 +240,7 @@ def fetcher(sent: Sent, job_id: str, claim: str, options: Options) -> dict[str, 
     ]
     pod = {**_least(), "containers": [container], "volumes": volumes}
     spec = {"backoffLimit": 0, "template": {"metadata": {"labels": labels}, "spec": pod}}
-    return _job(_of_job(sent, job_id, name_of(fetching(attempt)), labels), spec)
+    return _job(_of_job(sent, job_id, kubernetes_job(fetching(attempt)), labels), spec)
 
 
 def fetching(attempt: str) -> str:
@@ -341,11 +342,6 @@ def _of_job(sent: Sent, job_id: str, name: str, labels: dict[str, JSON]) -> dict
     """The metadata of an object that goes with its Job."""
     owner: JSON = {"apiVersion": "batch/v1", "kind": "Job", "name": sent.name, "uid": job_id}
     return {"name": name, "labels": labels, "ownerReferences": [owner]}
-
-
-def name_of(attempt: str) -> str:
-    """The name of an attempt's Job."""
-    return f"gpuwatch-{attempt}"
 
 
 def of_owner(owner: str) -> str:

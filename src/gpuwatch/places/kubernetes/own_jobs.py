@@ -19,6 +19,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.places.kubernetes import manifest, options, states
 from gpuwatch.places.kubernetes.kubectl import Kubectl
 from gpuwatch.places.spec import parse
+from gpuwatch.session.placement import kubernetes_job
 from gpuwatch.session.study.attempts import ATTEMPT
 
 _NOTES, _OWNER = "namespace-*.json", "owner"
@@ -38,7 +39,7 @@ class OwnJob:
     @property
     def where(self) -> str:
         """Its name, namespace and context."""
-        name, of = manifest.name_of(self.attempt), self.kubectl
+        name, of = kubernetes_job(self.attempt), self.kubectl
         return f"{name} in the namespace {of.namespace} (context {of.context})"
 
     def delete(self) -> None:
@@ -47,7 +48,7 @@ class OwnJob:
         Raises:
             NotAvailable: the cluster cannot be asked, or refuses.
         """
-        self.kubectl.delete(self.kubectl.path("jobs", manifest.name_of(self.attempt)), self.uid)
+        self.kubectl.delete(self.kubectl.path("jobs", kubernetes_job(self.attempt)), self.uid)
 
 
 def owner() -> str:

@@ -31,7 +31,7 @@ from gpuwatch.places.base import (
 from gpuwatch.places.kubernetes import manifest, nodes, options, own_jobs, pod_plan, rights, states
 from gpuwatch.places.kubernetes.kubectl import Denied, Kubectl
 from gpuwatch.places.kubernetes.manifest import Sent, Turn
-from gpuwatch.session.placement import WORK
+from gpuwatch.session.placement import WORK, kubernetes_job
 from gpuwatch.session.study.outcomes import first_block, missing
 from gpuwatch.session.study.plan import Part
 from gpuwatch.session.study.plan import read as read_plan
@@ -354,7 +354,7 @@ class KubernetesPlace(Place):
         if not jobs:
             self._make_fetcher(job, found)
         elif waits.state.over:  # nobody came within `linger=`: another one is made at the next look
-            self._delete(manifest.name_of(attempt), states.uid_of(jobs[0]))
+            self._delete(kubernetes_job(attempt), states.uid_of(jobs[0]))
         reason = (
             f"its runs are over, and a pod without a GPU is to fetch from {self._options.claim}"
         )
@@ -397,7 +397,7 @@ class KubernetesPlace(Place):
             events = self._kubectl.items(self._kubectl.path("events"))
         except NotAvailable:
             return []
-        prefix = manifest.name_of(job.attempt)
+        prefix = kubernetes_job(job.attempt)
         return [
             event
             for event in events
@@ -471,7 +471,7 @@ class KubernetesPlace(Place):
         Raises:
             NotAvailable: the cluster cannot be asked.
         """
-        self._delete(manifest.name_of(job.attempt), native)
+        self._delete(kubernetes_job(job.attempt), native)
 
     def _delete(self, name: str, uid: str) -> None:
         self._kubectl.delete(self._kubectl.path("jobs", name), uid)
