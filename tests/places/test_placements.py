@@ -106,9 +106,10 @@ def test_a_job_that_was_cut_off_before_its_first_run_is_told_from_one_that_could
 ) -> None:
     over = Placement(placed.place, placed.attempt, JobState(state), fetched=True)
     placement.write(Path(placed.study), over)
-    with pytest.raises(GpuwatchError, match=f"nothing ran on ssh=gpu1: {state}") as error:
+    with pytest.raises(GpuwatchError, match="nothing ran on ssh=gpu1") as error:
         until_over([placed])
     assert error.value.exit_code == code
+    assert state not in str(error.value), "it was told a line before"
 
 
 def test_only_a_private_folder_counts(placed: Placed) -> None:

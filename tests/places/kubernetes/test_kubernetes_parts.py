@@ -230,8 +230,8 @@ SECRET = """Token: ReadString: found 0, error found in #10 byte of ...|{"token":
 @pytest.mark.parametrize(
     ("printed", "there", "words", "hint"),
     [
-        ('error: context "lab" does not exist', False, "FILE is not there", "put it back"),
-        ("error: cannot locate context lab", False, "FILE is not there", "put it back"),
+        ('error: context "lab" does not exist', False, "FILE is not there", "put it there"),
+        ("error: cannot locate context lab", False, "FILE is not there", "put it there"),
         ('error: context "lab" does not exist', True, "no context lab in FILE", "get-contexts"),
         (
             "Error in configuration: context was not found for specified context: lab",

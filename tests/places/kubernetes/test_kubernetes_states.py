@@ -61,7 +61,7 @@ UNSCHEDULABLE = pod(
         (waiting("ErrImageNeverPull"), JobState.STARTING, "ErrImageNeverPull: why"),
         (waiting("CreateContainerConfigError"), JobState.STARTING, "CreateContainerConfigError"),
         (pod("Running", container={"running": {}}), JobState.STARTING, None),
-        (ended("StartError", 128, "no python3"), JobState.FAILED, "StartError: no python3"),
+        (ended("StartError", 128, "no python3"), JobState.FAILED, "3.10: StartError: no python3"),
         (ended("Error", 1, "a\nthe end\n"), JobState.FAILED, "the end"),
         (ended("OOMKilled", 137), JobState.OUT_OF_MEMORY, "OOMKilled"),
         (ended("Error", 137), JobState.LOST, "exit code 137"),
@@ -142,7 +142,7 @@ def test_the_container_whose_turn_it_is_speaks_for_the_pod() -> None:
     wrong = pod("Failed", initContainerStatuses=[over, failed])
     wrong["status"]["containerStatuses"] = [waits]
     status = job_status({**JOB, "status": {"failed": 1}}, [wrong], noted="2")
-    assert status.state is JobState.FAILED and "my/image:1 needs Python" in str(status.hint)
+    assert status.state is JobState.FAILED and "my/image:1 needs Python" in str(status.reason)
 
 
 def test_a_cluster_that_grows_is_told_from_one_that_cannot() -> None:

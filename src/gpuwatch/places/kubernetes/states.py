@@ -317,11 +317,8 @@ def _over(pod: Mapping[str, JSON]) -> JobStatus:
     if reason == "OOMKilled":
         return JobStatus(JobState.OUT_OF_MEMORY, reason, hint=_MORE_MEMORY)
     if reason in _NOT_STARTED:
-        return JobStatus(
-            JobState.FAILED,
-            _words(reason, ended.get("message")),
-            hint=f"{image} needs Python 3.10; name where it is: python=PATH",
-        )
+        failed = f"{image} needs Python 3.10: {_words(reason, ended.get('message'))}"
+        return JobStatus(JobState.FAILED, failed, hint="name where it is: python=PATH")
     if code == 0:
         return _lost("its pod waited for linger=, and ended before all was fetched")
     if code in (137, 143):
