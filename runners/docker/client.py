@@ -172,7 +172,7 @@ def _try_socket(where: str) -> None:
 def _absent(where: str, why: str) -> Problem:
     if os.environ.get("DOCKER_HOST"):
         hint = "start it, or correct DOCKER_HOST"
-    elif shutil.which("dockerd"):
+    elif shutil.which("docker"):  # dockerd may be beyond the PATH
         hint = "sudo systemctl start docker"
     else:
         hint = "install Docker: https://docs.docker.com/engine/install/"

@@ -391,6 +391,9 @@ def test_the_name_of_a_study_without_a_session_is_known(
     assert main(["log", "waiting", "--tail", "1"]) == 0
     logged = capsys.readouterr().out
     assert "no such" in logged and "first" not in logged and "\x1b" not in logged
+    (waiting / "job.log").write_text("")
+    assert main(["log", "waiting"]) == 0
+    assert "nothing was printed" not in capsys.readouterr().err
     (waiting / "job.log").write_text("first\n" + "x\n" * 200_000 + "last\n")
     for command in ("show", "log"):
         assert main([command, "waiting"]) == 0

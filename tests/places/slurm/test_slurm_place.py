@@ -428,3 +428,5 @@ def test_doctor_tells_what_slurm_says_and_of_this_machine_the_disk_alone(cli: Cl
     found = json.loads(cli("doctor", "--on", "slurm", "--format", "json").stdout)
     assert found["ready"] and found["starts"] > 1.6e9
     assert {row["partition"] for row in found["partitions"]} > {"gpu", "low"}
+    refused = cli("doctor", "--on", "slurm,partition=nope", code=3)
+    assert "nope" in refused.stderr and "ask: srun" not in refused.stdout

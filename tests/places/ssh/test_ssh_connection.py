@@ -164,7 +164,7 @@ def test_a_lost_connection_that_needs_a_password_needs_a_person(
 def test_an_unknown_host_key_is_for_a_person_to_accept(sshd: Sshd, gpu1: User) -> None:
     sshd.known_hosts.write_text("")
     try:
-        with pytest.raises(NeedsPerson, match="Host key verification failed"):
+        with pytest.raises(NeedsPerson, match="Host key verification failed;"):
             Connection("gpu1").connect(person=False)
     finally:
         sshd.trust()

@@ -251,6 +251,18 @@ def test_no_daemon_is_told_with_how_to_start_it(
     assert DockerRunner().engine() is None and DockerRunner().sweep() == []
 
 
+def test_a_daemon_that_is_installed_is_to_be_started_also_where_the_path_has_only_its_client(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "docker").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.setattr(client, "url", lambda: f"unix://{tmp_path}/none.sock")
+    with pytest.raises(client.Refused) as refused:
+        client.connect()
+    assert refused.value.problem.hint == "sudo systemctl start docker"
+
+
 @pytest.fixture
 def silent_socket(tmp_path: Path) -> Iterator[Path]:
     """A socket that is there and refuses."""

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         from collections import deque
 
         lines = iter(deque(lines, maxlen=arguments.tail))
-    silent = not arguments.follow
+    silent = not arguments.follow and found is None
     for line in lines:
         silent = False
         print(line, flush=arguments.follow)

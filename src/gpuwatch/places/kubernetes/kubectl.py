@@ -198,7 +198,7 @@ class Kubectl:
         if _NO_CONTEXT.search(text) and not any(map(os.path.exists, files)):
             return NotAvailable(
                 f"kubectl's configuration {named} is not there",
-                "put it back, or set KUBECONFIG to where it is",
+                "put it there, or set KUBECONFIG to where it is",
             )
         if _NO_CONTEXT.search(text):
             context = "current context" if self.context is None else f"context {self.context}"

@@ -114,9 +114,10 @@ def file_system(folder: Path, mounts: str) -> str | None:
 
 
 def unknown(ask: Sequence[str]) -> str:
-    """What is not told, and how to ask."""
-    asked = " ".join(map(shell, [*ask, "sh", "-c", "python3 -V; nvidia-smi -L"]))
-    return f"nodes       their Python, torch and GPUs are not known before a job runs; ask: {asked}"
+    """What is not told, and how to ask, where Slurm would take what ``ask`` begins with."""
+    told = "nodes       their Python, torch and GPUs are not known before a job runs"
+    words = [*ask, "sh", "-c", "python3 -V; nvidia-smi -L"]
+    return f"{told}; ask: {' '.join(map(shell, words))}" if ask else told
 
 
 def parse(output: str) -> list[Nodes]:

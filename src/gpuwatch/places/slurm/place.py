@@ -73,7 +73,8 @@ class SlurmPlace(Cluster):
             NotAvailable: Slurm cannot be asked.
         """
         found = nodes.partitions(self._clusters)
-        return nodes.described(found, ["srun", *self._options.words], self._partition)
+        ask = ["srun", *self._options.words] if self._tried().code == 0 else []
+        return nodes.described(found, ask, self._partition)
 
     @property
     def _partition(self) -> str | None:

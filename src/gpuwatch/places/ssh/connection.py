@@ -139,7 +139,7 @@ class Connection:
                 f"ask why; ssh {shell(self.host)} tells how to accept the new key",
             )
         lines = [line for line in text.splitlines() if line.strip()]
-        last = clean(lines[-1]) if lines else "ssh could not connect"
+        last = clean(lines[-1]).rstrip(".") if lines else "ssh could not connect"
         what = f"cannot connect to {self.host}" + ("" if person else f": {last}")
         hint = f"try it by hand: ssh {shell(self.host)}"
         if not person and _PERSON_HELPS.search(text):
