@@ -164,14 +164,11 @@ def wait_for(sent: Sequence[Placed], request: Request, arguments: argparse.Names
             put(str(folder))
         return ExitCode.DONE
     code = until_over(sent)
-    for folder in folders if code != ExitCode.DONE else ():
-        sessions = sessions_in(folder)
-        last_words(sessions, told=False, named=len(sessions) == 1 and not arguments.quiet)
     if arguments.quiet:
         return code
     for folder in folders:
         if code != ExitCode.NOT_AVAILABLE or sessions_in(folder):  # why nothing ran is told
-            print_summary(folder)
+            tell_end(folder, code)
     if len(folders) > 1:
         say(f"side by side: {to_paste('compare --across-devices', *folders)}")
     _say_afterwards(request.plan, code, arguments)
@@ -302,6 +299,15 @@ def report_start(code: ExitCode, text: str) -> int:
     elif text:
         print(text, file=sys.stderr)
     return code
+
+
+def tell_end(folder: Path, code: int) -> None:
+    """Print the summary of a study that was not recorded by this process, and its last words where
+    its exit code ``code`` says that it failed."""
+    sessions = sessions_in(folder)
+    if code != ExitCode.DONE:
+        last_words(sessions, told=False, named=len(sessions) == 1)
+    print_summary(folder)
 
 
 def print_summary(folder: Path, summary: str = "") -> None:

@@ -95,8 +95,6 @@ def _ended(study: Path, shown: int) -> int:
     study goes on."""
     if shown != ExitCode.DONE or recorder_alive(study):
         return shown
-    code, sessions = exit_code(study), sessions_in(study)
-    if code != ExitCode.DONE:
-        record.last_words(sessions, told=False, named=len(sessions) == 1)
-    record.print_summary(study)
+    code = exit_code(study)
+    record.tell_end(study, code)
     return code

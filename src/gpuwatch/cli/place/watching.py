@@ -142,7 +142,9 @@ def first_session(placed: Placed) -> Path | None:
     before = set(sessions_in(folder)) if _is_anew(placed) else set()
     watched = Watched(placed)
     try:
-        while watched.look():
+        going_on = True
+        while going_on:
+            going_on = watched.look()
             if new := [path for path in sessions_in(folder) if path not in before]:
                 return new[-1]
             time.sleep(_LOOK_SECONDS)
@@ -150,8 +152,6 @@ def first_session(placed: Placed) -> Path | None:
         attach, stop = (to_paste(word, folder.name) for word in ("attach", "stop"))
         say(f"it goes on: `{attach}` comes back, `{stop}` ends it")
         raise
-    if new := [path for path in sessions_in(folder) if path not in before]:
-        return new[-1]
     _tell_end(folder, watched.known, watched.told)
     return None
 
