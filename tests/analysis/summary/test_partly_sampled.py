@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, describe
 from gpuwatch.analysis.summary.load import partly_sampled
@@ -133,3 +134,28 @@ def test_a_rate_that_is_of_before_the_window_is_not_its_maximum(tmp_path: Path) 
     gauges = {("gpu0", "hw.gpu.memory.bandwidth"): [*before, *within]}
     found = sessions.summary(tmp_path / "a.gpuwatch", gauges=gauges)
     assert found.metrics["hw.gpu.memory.bandwidth"].max == 1e9
+
+
+def test_a_counter_that_was_last_read_before_the_end_is_not_told_as_of_all(tmp_path: Path) -> None:
+    """10 s of steps at 100 B/s, of a program that ends with them."""
+
+    def read_for(seconds: float) -> Summary:
+        readings = [100.0 * n / 2 for n in range(round((5 + seconds) * 2) + 1)]
+        gauges = {("workload", "process.io.write"): [*readings, *[None] * 40]}
+        devices = (("workload", "workload", "io.py", None, {}),)
+        path = tmp_path / f"{seconds}.gpuwatch"
+        return sessions.summary(path, devices=devices, gauges=gauges)
+
+    whole, most, half = (read_for(seconds) for seconds in (10, 9.5, 5))
+    written = [each.metrics["process.io.write"] for each in (whole, most, half)]
+    assert [each.max for each in written] == pytest.approx([1000, 1000, 500])
+    assert [each.method.value for each in written] == ["measured", "measured", "bound"]
+    assert [each.coverage for each in written] == [None, None, 0.5]
+    assert "scaled: its samples cover 95 %" in written[1].source
+    assert written[2].per_second(10) == pytest.approx(100)
+    (row,) = [each for each in compare([whole, half]).rows if each.name == "process.io.write"]
+    assert (row.bound(1), row.ratios) == ("at least", (1, None))
+    assert partly_sampled([most]) == ()
+    assert partly_sampled([half]) == (
+        "process I/O write: samples cover only 50 % of the timed steps",
+    )

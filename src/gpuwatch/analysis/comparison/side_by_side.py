@@ -207,10 +207,11 @@ def _metric_rows(
                 of_gpu = [{each.id: each for each in used_gpus(session)} for session in sessions]
                 found = [each[gpu].metrics.get(name) if gpu in each else None for each in of_gpu]
                 named = f"{name} {gpu}"
-                rows.append(found_row(group, named, metric.unit, found, value, at_most=True))
+                rows.append(found_row(group, named, metric.unit, found, value))
             continue
         found = [session.metrics[name] for session in sessions]
-        rows.append(found_row(group, name, metric.unit, found, value, at_most=True))
+        most = not (counters and any(each and each.coverage for each in found))
+        rows.append(found_row(group, name, metric.unit, found, value, at_most=most))
     return rows
 
 

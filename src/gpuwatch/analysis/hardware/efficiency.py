@@ -320,11 +320,11 @@ def _busy(
     """The fields of :class:`Rates` on how busy the device was, or the program."""
     if gpus:
         return {"busy": _mean(metrics, "hw.gpu.utilization")}
-    used, waited = metrics["process.cpu.time"].max, metrics["process.cpu.wait"].max
+    used, waited = metrics["process.cpu.time"], metrics["process.cpu.wait"]
     return cpu_shares(
-        None if used is None or window.seconds <= 0 else used / window.seconds,
-        None if waited is None or window.seconds <= 0 else waited / window.seconds,
-        metrics["process.cpu.time"].method is Method.BOUND,
+        used.per_second(window.seconds),
+        waited.per_second(window.seconds),
+        used.method is Method.BOUND and used.coverage is None,
         threads_of(facts),
         logical_cores(devices),
         usable_cores(facts),

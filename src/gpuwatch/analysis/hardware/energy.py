@@ -99,8 +99,8 @@ def with_energy(
         v * figure.value / statistic.max if v is not None and statistic.max else None
         for v in (statistic.mean, statistic.p50, statistic.p95)
     )
-    scaled = replace(statistic, source=figure.source, mean=mean, p50=p50, p95=p95, max=figure.value)
-    return {**metrics, COUNTER: replace(scaled, method=figure.method, reason=None)}
+    of = statistic.unit, figure.method, figure.source, statistic.count
+    return {**metrics, COUNTER: Statistic(*of, mean, p50, p95, figure.value, None)}
 
 
 def gpu_energy(

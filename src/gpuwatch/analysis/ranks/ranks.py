@@ -281,8 +281,7 @@ def _telemetry(reader: SessionReader, source: Source, window: Window) -> Telemet
     metrics: dict[str, dict[str, float]] = {}
     for channel in channels:
         column = columns[channel.id]
-        mean = None if column.integral is None else column.integral.mean
-        known = column.values[~np.isnan(column.values)]
+        mean, known = column.mean, column.values[~np.isnan(column.values)]
         if mean is None and known.size:
             mean = float(known.mean())
         if mean is not None:

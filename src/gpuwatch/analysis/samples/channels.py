@@ -47,12 +47,12 @@ class Samples:
 @dataclass(frozen=True)
 class Integral:
     total: float
-    """Over the covered part of the window: unit times seconds, or the increase of a counter."""
+    """Over the covered part of the window: unit times seconds."""
     coverage: float
     """Share of the window that the samples cover, 0 to 1."""
     mean: float | None = None
-    """Over the covered part, each value weighted by its share of it; ``None``: nothing is covered,
-    or it is a counter."""
+    """Over the covered part, each value weighted by its share of it; ``None``: nothing is
+    covered."""
 
 
 def arrays(values: Sequence[tuple[int, float]]) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from gpuwatch.analysis.samples.channels import Integral, Pairs, Samples, integral
+from gpuwatch.analysis.samples.channels import Pairs, Samples, integral
 from gpuwatch.analysis.samples.rates import StepLine
 from gpuwatch.analysis.samples.window import Window, few_sample_times
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -37,8 +37,10 @@ class Column:
 
     values: np.ndarray
     """Shape (n,), in order, NaN where unknown."""
-    integral: Integral | None
-    """Over the window, with the sample that covers its end; ``None`` for a counter."""
+    coverage: float
+    """Share of the window that the samples cover, of a gauge with the one behind its end."""
+    mean: float | None
+    """As of :class:`Integral`."""
 
 
 class Source:
@@ -128,14 +130,16 @@ def _column(channel: ChannelRow, t: np.ndarray, values: np.ndarray, window: Wind
         total = integral(_known(t, values), window)
         # A rate is of the time since the sample before: that of the first is partly of before.
         cut = channel.unit.endswith("/s") and 0 < first < behind - 1
-        return Column(values[first + cut : behind], total)
-    readings = _known(t, values)
-    if readings:
+        return Column(values[first + cut : behind], total.coverage, total.mean)
+    readings, coverage = _known(t, values), 0.0
+    if readings and window.end > window.start:
+        known = min(window.end, readings.t[-1]) - max(window.start, readings.t[0])
+        coverage = max(0.0, float(known) / (window.end - window.start))
         # Some counters are read with every other sample, or less often.
         values = np.interp(t, readings.t, readings.values, left=np.nan, right=np.nan)
     start = _between(t, values, int(first), window.start)
     end = _between(t, values, int(behind), window.end)
-    return Column(np.concatenate([[start], values[first:behind], [end]]), None)
+    return Column(np.concatenate([[start], values[first:behind], [end]]), coverage, None)
 
 
 def _between(t: np.ndarray, values: np.ndarray, index: int, moment: int) -> float:

@@ -27,7 +27,13 @@ class Statistic:
     max: float | None
     reason: str | None
     coverage: float | None = None
-    """Share of the window that a gauge's samples cover, 0 to 1; ``None`` for counters and rates."""
+    """Share of the window that its samples cover, 0 to 1; ``None`` for rates. For a counter only
+    where its increase is of this share alone, a lower bound."""
+
+    def per_second(self, seconds: float) -> float | None:
+        """A counter's mean rate over the part of the window, of ``seconds``, that is known."""
+        known = seconds * (1.0 if self.coverage is None else self.coverage)
+        return None if self.max is None or known <= 0 else self.max / known
 
 
 def describe(

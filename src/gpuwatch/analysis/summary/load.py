@@ -57,10 +57,9 @@ def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
 
 
 def _core_wait(session: Summary) -> float | None:
-    waited, seconds = session.metrics.get("process.cpu.wait"), session.window.seconds
-    if waited is None or waited.max is None or seconds <= 0:
-        return None
-    return core_wait(waited.max / seconds, threads_of(session.facts))
+    waited = session.metrics.get("process.cpu.wait")
+    cores = None if waited is None else waited.per_second(session.window.seconds)
+    return core_wait(cores, threads_of(session.facts))
 
 
 def partly_sampled(
@@ -126,18 +125,14 @@ def _own_cores(session: Summary) -> float | None:
 
     From samples; for a whole run too short for two of them, from its totals at the end.
     """
-    sampled, seconds = session.metrics.get("process.cpu.time"), session.window.seconds
-    if sampled is not None and sampled.method is Method.MEASURED and sampled.max is not None:
-        # As of the whole machine: of the time that samples cover.
-        seconds *= 1.0 if sampled.coverage is None else sampled.coverage
-        return sampled.max / seconds if seconds > 0 else None
+    used = session.metrics.get("process.cpu.time")
+    if used is not None and (used.method is Method.MEASURED or used.coverage is not None):
+        return used.per_second(session.window.seconds)
     timing = session.timing
     user, system, real = timing.user_seconds, timing.sys_seconds, timing.real_seconds
-    if session.window.kind != _WHOLE_RUN or timing.cpu_is_bound:
+    if session.window.kind != _WHOLE_RUN or timing.cpu_is_bound or not real or real < 0:
         return None
-    if user is None or system is None or real is None or real <= 0:
-        return None
-    return (user + system) / real
+    return None if user is None or system is None else (user + system) / real
 
 
 def sampled(session: Summary, name: str) -> bool:

@@ -9,12 +9,14 @@ import numpy as np
 
 from gpuwatch.analysis.hardware.ceilings import UNKNOWN_GPUS, gpus_unknown
 from gpuwatch.analysis.hardware.program import NO_RATE, unknown_rate
+from gpuwatch.analysis.samples.channels import FULL
 from gpuwatch.analysis.samples.cpu_time import MOST_SECONDS, TICK_SECONDS
 from gpuwatch.analysis.samples.rates import Span, StepLine, intervals, mean_rate, spread, works
 from gpuwatch.analysis.samples.source import Column, Source
 from gpuwatch.analysis.samples.step_lines import NO_STEPS, ends_told
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, describe, unavailable
+from gpuwatch.core import units
 from gpuwatch.core.metrics import CATALOGUE, DERIVED, Kind, Method
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.reading.reader import SessionReader
@@ -89,37 +91,38 @@ def statistics_of(
 
 def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column]) -> Statistic:
     first = channels[0]
+    sampled = [c for c in channels if c.sampled_as is not Method.UNAVAILABLE] or [first]
+    method, source = sampled[0].sampled_as, sampled[0].source
+    # A device that never had it leaves no gap in the samples of the others; one that fell out does.
+    pairs = zip(channels, columns, strict=True)
+    coverage = min(column.coverage for channel, column in pairs if channel in sampled)
     reason = "no sample fell into the window"
     if first.kind == Kind.COUNTER.value:
         values = np.sum([_from_start(column.values) for column in columns], axis=0)
         if np.count_nonzero(~np.isnan(values)) < 2:
             values = np.array([])
             reason = "a difference needs two samples, and the window has fewer"
+        elif coverage < FULL:
+            method, source = Method.BOUND, f"{source}; at least: {_part(coverage)}"
+        elif coverage < 1:
+            values, source = values / coverage, f"{source}; scaled: {_part(coverage)}"
     else:
         values = np.concatenate([column.values for column in columns])
-    sampled = next((c for c in channels if c.sampled_as is not Method.UNAVAILABLE), first)
     described = describe(
-        values,
-        unit=first.unit,
-        method=sampled.sampled_as,
-        source=sampled.source,
-        reason=first.reason or reason,
+        values, unit=first.unit, method=method, source=source, reason=first.reason or reason
     )
-    parts = [column.integral for column in columns if column.integral is not None]
-    if not described.count or not parts:
-        return described
-    # A device that never had it leaves no gap in the samples of the others; one that fell out does.
-    having = [
-        column.integral.coverage
-        for channel, column in zip(channels, columns, strict=True)
-        if column.integral is not None and channel.sampled_as is not Method.UNAVAILABLE
-    ]
-    described = replace(described, coverage=min(having, default=0.0))
-    weighted = [(part.mean, part.coverage) for part in parts if part.mean is not None]
+    if described.count and (first.kind != Kind.COUNTER.value or coverage < FULL):
+        described = replace(described, coverage=coverage)
+    # Without any: a counter, or a single sample, of which nobody knows since when it stands.
+    weighted = [(each.mean, each.coverage) for each in columns if each.mean is not None]
     if not weighted:
-        return described  # a single sample, of which nobody knows since when it stands
+        return described
     total = sum(mean * weight for mean, weight in weighted)
     return replace(described, mean=total / sum(weight for _, weight in weighted))
+
+
+def _part(coverage: float) -> str:
+    return f"its samples cover {units.percent(coverage)} of the window"
 
 
 def _from_start(values: np.ndarray) -> np.ndarray:
@@ -161,7 +164,7 @@ def _derived(
 
 def _resolved(time: Statistic) -> Statistic:
     """``process.cpu.time``; an upper bound where its increase is below the kernel's resolution."""
-    if time.max is None or time.max >= TICK_SECONDS:
+    if time.max is None or time.max >= TICK_SECONDS or time.coverage is not None:
         return time
     bound = MOST_SECONDS
     source = f"{time.source}; at most: it counts in ticks of {TICK_SECONDS * 1e3:.0f} ms"
