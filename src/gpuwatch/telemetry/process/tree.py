@@ -205,7 +205,7 @@ class ProcessTree:
         )
 
     def _core_wait_s(self, living: Sequence[_Member]) -> float | None:
-        """At least: a thread counts from the first look at it to the last one."""
+        """At least: what living threads have waited, or what all did from look to look."""
         now = time.monotonic()
         if sum(member.stat.threads for member in living) > MOST_THREADS:
             self._wait_reason = f"over {MOST_THREADS} threads, too many to read each"
@@ -219,6 +219,7 @@ class ProcessTree:
         # A thread may have the number of one that ended.
         waits = self._core_waits.items()
         self._core_wait += sum(max(0, wait - before.get(thread, wait)) for thread, wait in waits)
+        self._core_wait = max(self._core_wait, sum(self._core_waits.values()))
         used = time.thread_time() - began
         self._wait_due = now + max(WAIT_EVERY_S, used / WAIT_SHARE)
         return self._core_wait / 1e9
