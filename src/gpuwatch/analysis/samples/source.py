@@ -131,21 +131,12 @@ def _column(channel: ChannelRow, t: np.ndarray, values: np.ndarray, window: Wind
         # A rate is of the time since the sample before: that of the first is partly of before.
         cut = channel.unit.endswith("/s") and 0 < first < behind - 1
         return Column(values[first + cut : behind], total.coverage, total.mean)
+    moments = np.concatenate([[window.start], t[first:behind], [window.end]])
     readings, coverage = _known(t, values), 0.0
+    between = np.full(moments.size, np.nan)
     if readings and window.end > window.start:
+        # Some counters are read with every other sample, or less often.
+        between = np.interp(moments, readings.t, readings.values, left=np.nan, right=np.nan)
         known = min(window.end, readings.t[-1]) - max(window.start, readings.t[0])
         coverage = max(0.0, float(known) / (window.end - window.start))
-        # Some counters are read with every other sample, or less often.
-        values = np.interp(t, readings.t, readings.values, left=np.nan, right=np.nan)
-    start = _between(t, values, int(first), window.start)
-    end = _between(t, values, int(behind), window.end)
-    return Column(np.concatenate([[start], values[first:behind], [end]]), coverage, None)
-
-
-def _between(t: np.ndarray, values: np.ndarray, index: int, moment: int) -> float:
-    """The value at ``moment``, before sample ``index``; NaN without a sample on either side."""
-    if index == 0 or index == t.size:
-        return np.nan
-    low, high = float(values[index - 1]), float(values[index])
-    since, span = moment - int(t[index - 1]), int(t[index] - t[index - 1])
-    return low + (high - low) * since / span if span > 0 else np.nan
+    return Column(between, coverage, None)

@@ -100,8 +100,7 @@ def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column]) -> Stat
     if first.kind == Kind.COUNTER.value:
         values = np.sum([_from_start(column.values) for column in columns], axis=0)
         if np.count_nonzero(~np.isnan(values)) < 2:
-            values = np.array([])
-            reason = "a difference needs two samples, and the window has fewer"
+            values, reason = values[:0], "a difference needs two samples, and the window has fewer"
         elif coverage < FULL:
             method, source = Method.BOUND, f"{source}; at least: {_part(coverage)}"
         elif coverage < 1:
