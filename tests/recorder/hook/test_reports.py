@@ -492,7 +492,7 @@ def test_of_lines_of_no_program_that_is_known_only_what_they_tell_is_said(run: R
         (told,) = [text for kind, text in events(reader) if kind == "progress-lines"]
     assert told == (
         "the loss is from lines with `loss` and a number, of a step or a mean; "
-        "each stands at the step before, or the next"
+        "a late one is a few steps off"
     )
 
 

@@ -266,7 +266,7 @@ class Intake:
             return [event(t, "progress-lines", f"no further loss or accuracy is read: {reason}")]
         self._scores.append((t, step))
         what = "the loss is" if step.acc1 is None else "loss and accuracy are"
-        text = f"{what} {self._progress.source}; each stands at the step before, or the next"
+        text = f"{what} {self._progress.source}; a late one is a few steps off"
         return [event(t, "progress-lines", text)] if first else []
 
     def hold_progress(self) -> None:
