@@ -267,3 +267,11 @@ def test_lines_of_every_tenth_step_give_no_rate_that_is_a_tenth(tmp_path: Path) 
 def test_lines_of_every_tenth_step_with_its_seconds_give_rates(tmp_path: Path) -> None:
     steps = [line(n, end=n * 0.01, seconds=0.01) for n in range(10, 210, 10)]
     assert summary(tmp_path, steps).steps.samples_per_second == pytest.approx(BATCH / 0.01)
+
+
+def test_a_first_step_whose_start_nobody_told_is_not_a_timed_one(tmp_path: Path) -> None:
+    lines = [line(n) for n in range(1, 21)]
+    found = summary(tmp_path, lines)
+    assert found.steps.count == 19
+    assert found.window.seconds == pytest.approx(19 * (found.steps.mean_seconds or 0))
+    assert found.steps.first_loss == lines[0]["loss"]

@@ -25,6 +25,14 @@ def taken(row: StepLine) -> float | None:
     return sum(row.seconds) if row.seconds else None
 
 
+def timed_of(steps: Sequence[StepLine]) -> list[StepLine]:
+    """The lines of the timed steps, without the first line of a run that does not tell when it
+    began, where the next one tells its time."""
+    timed = [row for row in steps if not row.warmup]
+    known = [taken(row) is not None for row in timed[:2]]
+    return timed[1:] if known == [False, True] and timed[0] is steps[0] else timed
+
+
 def intervals(steps: Iterable[StepLine]) -> list[Span]:
     """The time that each step line covers; see :func:`spans`."""
     return list(spans(steps))

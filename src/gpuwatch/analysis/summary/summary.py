@@ -201,7 +201,7 @@ def summarise_from(
     steps = source.steps()
     sample_times = source.sample_times(span_of(steps))
     window = timed_window(steps, sample_times)
-    timed = [row for row in steps if not row.warmup]
+    timed = rates.timed_of(steps)
     state = status(meta, reader.path)
     silent = step_lines.NO_STEPS_YET if state.live else step_lines.no_steps(meta)
     writers, doubt = step_lines.several_writers(meta), step_lines.no_rates(meta, timed)
@@ -370,7 +370,7 @@ def steps_of(
     ``series``: the timed steps, if already known. ``told``: whether the workload tells when its
     steps end.
     """
-    timed = [row for row in rows if not row.warmup]
+    timed = rates.timed_of(rows)
     count = sum(row.count for row in timed)
     buckets = [row for row in timed if isinstance(row, StepBucket)]
     partial = {number for row in timed if isinstance(row, StepRow) for number in row.partial}
