@@ -151,8 +151,8 @@ def test_what_the_hook_took_is_told_and_how_it_timed_the_steps(make: Make) -> No
     by = {"events": 1000, "host": 0, "mean": 4000}
     timing = {"cost": 0.0021, "steps_by": by, "steps_passed": 3900}
     told = make(extra={"timing": timing}, count={"flop_per_step": 2e9})
-    assert any(note.startswith("of 3,900 steps only the time was taken") for note in told.notes)
-    assert "FLOP are those of one counted step: that others take as many is assumed" in told.notes
+    assert any(note.startswith("3,900 steps were only timed") for note in told.notes)
+    assert "FLOP were counted in one step, and are taken to be the same in every step" in told.notes
     (cost,) = (note for note in told.notes if note.startswith("hook "))
     assert "0.2 % of the time" in cost
     assert any("time of 4,000 of 5,000 steps is the mean of those" in each for each in told.notes)

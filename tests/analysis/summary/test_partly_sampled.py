@@ -48,7 +48,7 @@ def test_what_was_read_once_is_not_known_for_no_part(session: Summary) -> None:
     once = _with(session, "whole run", gpu_power=0.0, cpu_utilization=1.0)
     (note,) = partly_sampled([once])
     assert note == "GPU power: samples cover less than 0.1 % of the whole run"
-    assert not partly_sampled([replace(once, seconds=0.1, interval_seconds=0.5)]), "none could"
+    assert not partly_sampled([replace(once, seconds=1.2, interval_seconds=0.5)]), "none could"
     runs = [_with(session, "timed steps", gpu_power=share) for share in (0.0, 0.49)]
     assert partly_sampled(runs) == (
         "GPU power: samples cover at most 49 % of the timed steps in 2 of 2 runs",

@@ -69,14 +69,14 @@ def partly_sampled(
     shares; one for each number of runs. ``shown``: only on these.
 
     The ends of a whole run are covered by no sample of any metric, which needs no note, nor does a
-    run that is shorter than the time between two samples.
+    run that is shorter than a few times that between two samples.
     """
     lacking: dict[str, list[tuple[float, str]]] = {}
     for session in sessions:
         covered = {k: of.coverage for k, of in session.metrics.items() if of.coverage is not None}
         timed = session.window.kind != _WHOLE_RUN
         seconds = session.seconds or 0.0
-        if not timed and seconds < (session.interval_seconds or 0.0):
+        if not timed and seconds < 3 * (session.interval_seconds or 0.0):
             continue
         whole = 1.0 if timed else max(covered.values(), default=1.0)
         if session.workload.get("kind") == "machine" and seconds:

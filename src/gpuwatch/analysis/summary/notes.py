@@ -77,8 +77,8 @@ def notes(
         texts.append(f"the run used no GPU, {units.counted(len(devices), 'was', 'were')} there")
     if window.kind == "whole run" and steps:
         texts.append(
-            "the timed steps were too short to be sampled: sampled figures are of the whole run, "
-            "start-up included"
+            "fewer than two samples fell into the timed steps: sampled figures are of the whole "
+            "run, start-up included"
         )
     texts += _denominators(reader.meta(), steps)
     if several_writers(reader.meta()) is None:
@@ -131,7 +131,7 @@ def _as_seen(
             f"{'from' if mean is None else '95 % interval'} {units.span(low, high, 'FLOP')}"
         )
     elif "timing" in meta and "flop_per_step" in count and not flop and every > 1:
-        texts.append("FLOP are those of one counted step: that others take as many is assumed")
+        texts.append("FLOP were counted in one step, and are taken to be the same in every step")
     if count.get("at_least") is True:
         texts.append("FLOP and FLOP/s are at least those told: not every kind of step was counted")
     silent = sum(row.count for row in timed if row.samples is None)
@@ -159,8 +159,8 @@ def how_timed(reader: SessionReader, steps: Sequence[StepLine]) -> tuple[str, ..
         texts.append(f"phases are of {drawn}, as shares of the mean step")
     if passed := number(timing.get("steps_passed")):
         texts.append(
-            f"of {units.counted(int(passed), 'step')} only the time was taken: samples and FLOP "
-            "are those of the others"
+            f"{units.counted(int(passed), 'step was', 'steps were')} only timed: samples and FLOP "
+            "are taken to be as in the other steps"
         )
     by = {name: number(each) for name, each in mapping(timing.get("steps_by")).items()}
     total = sum(each for each in by.values() if each is not None)
