@@ -60,6 +60,19 @@ def test_each_phase_has_its_time(
     assert milliseconds(told) == {**expected, "step": sum(expected.values())}
 
 
+@pytest.mark.parametrize(
+    ("loop", "steps"), [("unequal", 12 * 4), ("in_turns", 20 + 11 + 4 * 19), ("taught", 4 + 39)]
+)
+def test_another_optimizer_leads_only_after_many_steps_of_its_own(
+    start: Start,  # noqa: F811
+    loop: str,
+    steps: int,
+) -> None:
+    (told,) = start.unchanged("phases.py", loop).told
+    assert told.steps == steps
+    assert sum(line["count"] for line in timed(told)) > 0.7 * steps
+
+
 def test_where_the_hook_costs_much_steps_are_passed_over_and_all_are_timed(
     start: Start,  # noqa: F811
 ) -> None:

@@ -265,6 +265,26 @@ def two_optimizers():
         of_other.step()
 
 
+def unequal():
+    """As in a GAN: four steps of one, then three of the other."""
+    taking_turns(STEPS, 4, 3)
+
+
+def in_turns():
+    taking_turns(3, 20, 20)
+
+
+def taking_turns(rounds, ours, others):
+    other = Model()
+    of_other = Optimizer(other.parameters(), lr=0.1)
+    for _ in range(rounds):
+        for _ in range(ours):
+            step(ROWS)
+        for _ in range(others):
+            other(ROWS).mean().backward()
+            of_other.step()
+
+
 def line_search():
     """Some closures are called once, some twice."""
     optimizer = Closures(model.parameters(), lr=0.1)

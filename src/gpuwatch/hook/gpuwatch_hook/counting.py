@@ -149,8 +149,12 @@ class Counting:
             self.kinds, self.recounting = {}, 0
             return _CHANGES
         self.kinds = self._counted.setdefault(elements, {})
-        self.recounting = _MOST_TRIES if self.main is not None and not self.kinds else 0
         self._wanted = self._wanted or not self.kinds
+        unknown = self.main is not None and not self.kinds
+        if known:  # in turns: it was tried before
+            self.recounting = 0
+            return _NOT_RECOUNTED if unknown else None
+        self.recounting = _MOST_TRIES if unknown else 0
         self._tries = 0
         return None
 

@@ -34,6 +34,9 @@ _WARMUP = 2
 """Steps before the first one that is counted: like that one they are in no statistic."""
 _MOST_STEPS = 1000
 """Most steps of one line."""
+_LEADS_AFTER, _LEADS_AGAIN_AFTER = 10, 2
+"""Steps without one of the leading optimizer with which another leads: fewer are a part of a GAN's
+step. One that has led before does so earlier, since a program may train in turns."""
 
 _NO_STEPS = (
     "backward passes, but no step of an optimizer of torch was seen: a compiled step, and an "
@@ -135,8 +138,10 @@ class Tracker:
         self._parameters: dict[int, int] = {}
         """Elements of each parameter that an optimizer has updated in the first two steps."""
         self._leader: Any = None
-        self._others: set[int] = set()
-        """Optimizers that took a step since the leader's last."""
+        self._led: set[int] = set()
+        """Optimizers that have led."""
+        self._others: Counter[int] = Counter()
+        """Steps of other optimizers since the leader's last."""
         self._batches: Any = None
         self._given = Given()
         self._described = Described()
@@ -371,19 +376,24 @@ class Tracker:
             self._leader = weakref.ref(optimizer)
             return
         leader = None if self._leader is None else self._leader()
-        if leader is None or id(optimizer) in self._others:
-            self._leader = weakref.ref(optimizer)
-            leader = optimizer
-            self._look_at_trained()
         if optimizer is not leader:
-            self._others.add(id(optimizer))
-            return
+            if leader is not None and not self._takes_over(optimizer):
+                return
+            self._leader = weakref.ref(optimizer)
+            self._led.add(id(optimizer))
+            self._look_at_trained()
         self._others.clear()
         if self._phases.in_backward:
             self._always = True  # which parameters it steps is seen in no other way
             self._stepped_in_backward = optimizer, skipped
         else:
             self.end_step(optimizer, skipped)
+
+    def _takes_over(self, optimizer: Any) -> bool:
+        """Whether another optimizer leads with the step that it took."""
+        self._others[id(optimizer)] += 1
+        after = _LEADS_AGAIN_AFTER if id(optimizer) in self._led else _LEADS_AFTER
+        return self._others[id(optimizer)] >= after
 
     # Steps that are passed over.
 
@@ -437,9 +447,8 @@ class Tracker:
     def _passes_other(self, optimizer: Any, *, gone: bool) -> None:
         """As :meth:`passes`, of an optimizer with which no step ends, as far as is known; ``gone``:
         the one with which they did end is no more."""
-        if id(optimizer) not in self._others and not gone:
+        if not (gone or self._takes_over(optimizer)):
             self.taken += 1
-            self._others.add(id(optimizer))
             return
         self.sees()
         self.optimizer_ends(optimizer)
