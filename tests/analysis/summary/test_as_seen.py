@@ -42,6 +42,13 @@ def test_an_evaluation_is_in_no_step_and_both_rates_are_told(make: Make) -> None
     assert any(note.startswith("evaluations took 4.00 s") for note in told.notes)
 
 
+def test_the_work_of_a_step_is_the_mean_where_steps_differ(make: Make) -> None:
+    told = make(steps=[{**each, "flop": 1e9} for each in STEPS[:5]] + STEPS[5:])
+    of_one = make(steps=STEPS).count["flop_per_step"]
+    assert told.count["flop_per_step"] == pytest.approx((5 * 1e9 + 15 * of_one) / 20)
+    assert told.efficiency.flop_rate.value * 0.5 == pytest.approx(told.count["flop_per_step"])
+
+
 def test_an_evaluation_is_in_no_step_whose_time_only_the_ends_tell(make: Make) -> None:
     steps = [{key: value for key, value in step.items() if key != "seconds"} for step in STEPS]
     told = make(steps=steps, step_seconds=1.0).steps

@@ -163,18 +163,19 @@ def _partial(row: StepLine) -> int:
 def _full_steps(lines: Sequence[StepLine]) -> float:
     """The number of steps; of lines that all tell their samples, in full steps."""
     samples = [row.samples for row in lines]
-    full = samples_per_step(lines)
+    full = per_step(lines, samples_of)
     if full is None or None in samples:
         return float(sum(row.count for row in lines))
     return sum(value for value in samples if value is not None) / full
 
 
-def samples_per_step(lines: Sequence[StepLine]) -> float | None:
-    """Samples of a full step, by the lines without a partial batch; ``None``: not known."""
-    full = [row for row in lines if row.samples is not None and not _partial(row)]
-    steps = sum(row.count for row in full)
-    samples = sum(row.samples or 0.0 for row in full)
-    return samples / steps if steps and 0 < samples < math.inf else None
+def per_step(lines: Iterable[StepLine], work: Callable[[StepLine], float | None]) -> float | None:
+    """Mean work of a full step, by the lines without a partial batch; ``None``: not known."""
+    total = steps = 0.0
+    for row in lines:
+        if not _partial(row) and (told := work(row)) is not None:
+            total, steps = total + told, steps + row.count
+    return total / steps if 0 < total < math.inf else None
 
 
 def full_times(row: StepLine) -> Sequence[float]:
@@ -203,6 +204,14 @@ def bytes_of(count: Mapping[str, JSON]) -> Callable[[StepLine], float | None]:
     """Algorithmic bytes of a step line: its own figure, else that of ``count`` for a full step."""
     per_step, samples = number(count.get("bytes_per_step")), number(count.get("samples"))
     return lambda row: _work(row.bytes, per_step, samples, row)
+
+
+def count_of_mean(count: Mapping[str, JSON], timed: Sequence[StepLine]) -> Mapping[str, JSON]:
+    """``count``, with the work of the mean step where steps tell their own."""
+    if all(row.flop is None for row in timed):
+        return count
+    flop, size = per_step(timed, flop_of(count)), per_step(timed, bytes_of(count))
+    return {**count, "flop_per_step": flop, "bytes_per_step": size}
 
 
 def works(count: Mapping[str, JSON]) -> dict[str, tuple[Callable[[StepLine], float | None], str]]:

@@ -145,7 +145,7 @@ class Summary:
     steps: Steps
     training: Training
     count: Mapping[str, JSON]
-    """The ``count`` report: FLOP and bytes of one step."""
+    """The ``count`` report: FLOP and bytes of one step, of the mean one where steps differ."""
     run: Mapping[str, JSON]
     """The ``run`` report: model, data, data type, device."""
     window: Window
@@ -280,7 +280,7 @@ def summarise_from(
         steps=described,
         training=training,
         hook_cost=number(mapping(meta.get("timing")).get("cost")),
-        count=count,
+        count=rates.count_of_mean(count, timed),
         run=run,
         window=window,
         metrics=statistics,
@@ -402,7 +402,7 @@ def steps_of(
         min_seconds=shortest,
         max_seconds=longest,
         samples_per_second=rate,
-        samples_per_step=rates.samples_per_step(timed),
+        samples_per_step=rates.per_step(timed, rates.samples_of),
         reason=reason,
         phases=phases,
         first_loss=losses[0] if losses else None,
