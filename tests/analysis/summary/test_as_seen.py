@@ -154,6 +154,28 @@ def test_slow_steps_of_which_more_are_drawn_weigh_no_more_than_others(make: Make
     assert told.steps.phases["data"] == pytest.approx(data, rel=0.2), "not of 20 slow and 38 others"
 
 
+@pytest.mark.parametrize(("long", "drawn"), [(4, 0), (4, 1), (4, 4), (20, 8)])
+def test_rare_long_steps_stretch_no_phases_of_others(make: Make, long: int, drawn: int) -> None:
+    """Half of the steps of 50 ms are drawn, and some of those that wait 750 ms for data."""
+    lines = []
+    for number in range(1, 41):
+        at = number % (40 // long) == 0
+        seen = at and number <= 40 // long * drawn
+        seconds = [0.05] * 9 + [0.8 if at else 0.05]
+        phases = {"data": 0.05 + 0.75 * seen, "other": 0.2}
+        more = {"phases": phases, "sampled": 5}
+        lines.append(step_line(number * 10, seconds, 5.0 + number, count=10, **more))
+    told = make(steps=lines)
+    whole = 0.75 * long / 400
+    known = whole if drawn > 4 else whole * drawn / long
+    assert dict(told.steps.phases) == pytest.approx(
+        {"data": 0.01 + known, "other": 0.04 + whole - known}
+    )
+    unknown = told.steps.undrawn_seconds
+    assert unknown == (pytest.approx(whole - known) if drawn < 4 else None)
+    assert any("long steps that were not drawn" in note for note in told.notes) is (drawn < 4)
+
+
 def test_what_the_hook_took_is_told_and_how_it_timed_the_steps(make: Make) -> None:
     by = {"events": 1000, "host": 0, "mean": 4000}
     timing = {"cost": 0.0021, "steps_by": by, "steps_passed": 3900}

@@ -148,15 +148,24 @@ def _as_seen(
     return texts
 
 
-def how_timed(reader: SessionReader, steps: Sequence[StepLine]) -> tuple[str, ...]:
-    """How the hook timed the steps, what it took itself, and from which lines losses are."""
+def how_timed(
+    reader: SessionReader, steps: Sequence[StepLine], undrawn: float | None
+) -> tuple[str, ...]:
+    """How the hook timed the steps, what it took itself, and from which lines losses are;
+    ``undrawn``: mean seconds that long steps took of which no phase is known."""
     timing = mapping(reader.meta().get("timing"))
     timed = [row for row in steps if not row.warmup]
     every, sampled = sum(row.count for row in timed), round(with_phases(timed))
     texts = []
     if sampled < every:
         drawn = f"{sampled:,} of {every:,} steps, drawn at random"
-        texts.append(f"phases are of {drawn}, as shares of the mean step")
+        of_long = (
+            f"; other has {units.milliseconds(undrawn)} of long steps that were not drawn, whose "
+            "phases are not known"
+        )
+        texts.append(
+            f"phases are of {drawn}, as shares of the mean step{of_long if undrawn else ''}"
+        )
     if passed := number(timing.get("steps_passed")):
         texts.append(
             f"{units.counted(int(passed), 'step was', 'steps were')} only timed: samples and FLOP "

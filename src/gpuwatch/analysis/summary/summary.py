@@ -38,6 +38,12 @@ from gpuwatch.session.study.label import NONE, Label
 
 _MUCH = 1.05
 """Times the median from which on the mean is clearly above it."""
+_LONG = 3.0
+"""Times the median from which on a step is a long one."""
+_MANY = 4.5
+"""How many long steps that were drawn tell what the others did."""
+_LITTLE = 0.01
+"""Share of the mean step up to which time of which no phase is known is not told."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,8 @@ class Steps:
     samples_per_second_overall: float | None = None
     """Training samples per second of training and evaluations together."""
     sampled_count: int | None = None
+    undrawn_seconds: float | None = None
+    """Of ``other``: what long steps took that were not drawn, in phases that are not known."""
     """Timed steps with phases, drawn at random; ``None``: all."""
     slowest: SlowStep | None = None
     known_until_seconds: float | None = None
@@ -261,7 +269,7 @@ def summarise_from(
         reader.gpu_processes(),
     )
     unix = number(mapping(meta.get("clock")).get("unix_ns"))
-    how = how_timed(reader, steps)
+    how = how_timed(reader, steps, described.undrawn_seconds)
     placement = read_placement(reader.path.parent)
     return Summary(
         id=str(session.get("id", "")),
@@ -378,10 +386,9 @@ def steps_of(
     losses = [value for row in rows for value in row.loss or ()]
     known = reason is None and times.size > 0
     mean = float(times.mean()) if known else None
-    phases, sampled = mean_phases(timed), with_phases(timed)
-    together = sum(phases.values())
-    if "other" in phases and sampled < count and mean and together > 0:  # add up, as in each step
-        phases = {name: seconds * mean / together for name, seconds in phases.items()}
+    phases, sampled, undrawn = mean_phases(timed), with_phases(timed), 0.0
+    if "other" in phases and sampled < count and mean:  # they add up, as in each step
+        phases, undrawn = _of_drawn(timed, times)
     evaluation = sum(row.evaluation for row in timed)
     rate = rates.mean_rate(timed, rates.samples_of, told=told)
     samples = [row.samples for row in timed]
@@ -410,8 +417,47 @@ def steps_of(
         evaluation_seconds=evaluation or None,
         samples_per_second_overall=overall,
         sampled_count=round(sampled) if sampled < count else None,
+        undrawn_seconds=undrawn if mean and undrawn > _LITTLE * mean else None,
         slowest=_slowest(timed, times) if mean else None,
     )
+
+
+def _of_drawn(timed: Sequence[rates.StepLine], times: np.ndarray) -> tuple[dict[str, float], float]:
+    """Mean seconds of each phase where only some steps were drawn, and those that are in ``other``
+    since their phases are not known.
+
+    A few steps that take much longer are hardly drawn, and one that is would stand for many others.
+    So lines with such steps are taken apart: what they took beyond the others is shared out as in
+    the long ones that were drawn if these are many, else only theirs is.
+    """
+    limit, mean = _LONG * float(np.median(times)), float(times.mean())
+    usual, long = (
+        [row for row in timed if (max(rates.full_times(row), default=0.0) > limit) is apart]
+        for apart in (False, True)
+    )
+    if not with_phases(usual):
+        usual, long = list(timed), []
+    full = [rates.full_times(row) for row in usual]
+    of_usual = sum(map(sum, full)) / sum(map(len, full))
+    phases = _adding_up(mean_phases(usual), of_usual)
+    lasting, drawn = times[times > limit] - of_usual, with_phases(long)
+    more = {
+        name: sum(row.phases.get(name, 0.0) for row in long) - drawn * phases.get(name, 0.0)
+        for name in {*phases, *(name for row in long for name in row.phases)}
+    }
+    known, every = sum(more.values()), (mean - of_usual) * times.size
+    undrawn = max(0.0, every - known)
+    if known * lasting.size > _MANY * lasting.sum():
+        more, undrawn = _adding_up(more, every), 0.0
+    more["other"] += undrawn
+    phases = {name: phases.get(name, 0.0) + each / times.size for name, each in more.items()}
+    return _adding_up(phases, mean), undrawn / times.size
+
+
+def _adding_up(phases: Mapping[str, float], seconds: float) -> dict[str, float]:
+    together = sum(phases.values())
+    scale = seconds / together if together else 1.0
+    return {name: each * scale for name, each in phases.items()}
 
 
 def _slowest(timed: Sequence[rates.StepLine], times: np.ndarray) -> SlowStep | None:
