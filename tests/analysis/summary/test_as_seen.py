@@ -173,7 +173,7 @@ def test_rare_long_steps_stretch_no_phases_of_others(make: Make, long: int, draw
     )
     unknown = told.steps.undrawn_seconds
     assert unknown == (pytest.approx(whole - known) if drawn < 4 else None)
-    assert any("long steps that were not drawn" in note for note in told.notes) is (drawn < 4)
+    assert any("of long steps not drawn" in note for note in told.notes) is (drawn < 4)
 
 
 def test_what_the_hook_took_is_told_and_how_it_timed_the_steps(make: Make) -> None:

@@ -159,13 +159,11 @@ def how_timed(
     texts = []
     if sampled < every:
         drawn = f"{sampled:,} of {every:,} steps, drawn at random"
-        of_long = (
-            f"; other has {units.milliseconds(undrawn)} of long steps that were not drawn, whose "
-            "phases are not known"
-        )
-        texts.append(
-            f"phases are of {drawn}, as shares of the mean step{of_long if undrawn else ''}"
-        )
+        text = f"phases are of {drawn}, as shares of the mean step"
+        if undrawn:
+            took = units.milliseconds(undrawn)
+            text += f"; other has {took} of long steps not drawn, whose phases are not known"
+        texts.append(text)
     if passed := number(timing.get("steps_passed")):
         texts.append(
             f"{units.counted(int(passed), 'step was', 'steps were')} only timed: samples and FLOP "

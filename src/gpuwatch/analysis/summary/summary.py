@@ -42,8 +42,6 @@ _LONG = 3.0
 """Times the median from which on a step is a long one."""
 _MANY = 4.5
 """How many long steps that were drawn tell what the others did."""
-_LITTLE = 0.01
-"""Share of the mean step up to which time of which no phase is known is not told."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +112,10 @@ class Steps:
     samples_per_second_overall: float | None = None
     """Training samples per second of training and evaluations together."""
     sampled_count: int | None = None
-    undrawn_seconds: float | None = None
-    """Of ``other``: what long steps took that were not drawn, in phases that are not known."""
     """Timed steps with phases, drawn at random; ``None``: all."""
+    undrawn_seconds: float | None = None
+    """Of ``other``: what long steps took that were not drawn, in phases that are not known;
+    ``None``: less than a hundredth of the step."""
     slowest: SlowStep | None = None
     known_until_seconds: float | None = None
     """Since the session's start: later output is unknown, and its steps are not counted; ``None``:
@@ -386,7 +385,7 @@ def steps_of(
     losses = [value for row in rows for value in row.loss or ()]
     known = reason is None and times.size > 0
     mean = float(times.mean()) if known else None
-    phases, sampled, undrawn = mean_phases(timed), with_phases(timed), 0.0
+    phases, sampled, undrawn = mean_phases(timed), with_phases(timed), None
     if "other" in phases and sampled < count and mean:  # they add up, as in each step
         phases, undrawn = _of_drawn(timed, times)
     evaluation = sum(row.evaluation for row in timed)
@@ -417,14 +416,15 @@ def steps_of(
         evaluation_seconds=evaluation or None,
         samples_per_second_overall=overall,
         sampled_count=round(sampled) if sampled < count else None,
-        undrawn_seconds=undrawn if mean and undrawn > _LITTLE * mean else None,
+        undrawn_seconds=undrawn,
         slowest=_slowest(timed, times) if mean else None,
     )
 
 
-def _of_drawn(timed: Sequence[rates.StepLine], times: np.ndarray) -> tuple[dict[str, float], float]:
-    """Mean seconds of each phase where only some steps were drawn, and those that are in ``other``
-    since their phases are not known.
+def _of_drawn(
+    timed: Sequence[rates.StepLine], times: np.ndarray
+) -> tuple[dict[str, float], float | None]:
+    """Mean seconds of each phase where only some steps were drawn, and ``undrawn_seconds``.
 
     A few steps that take much longer are hardly drawn, and one that is would stand for many others.
     So lines with such steps are taken apart: what they took beyond the others is shared out as in
@@ -435,29 +435,24 @@ def _of_drawn(timed: Sequence[rates.StepLine], times: np.ndarray) -> tuple[dict[
         [row for row in timed if (max(rates.full_times(row), default=0.0) > limit) is apart]
         for apart in (False, True)
     )
-    if not with_phases(usual):
+    if not (with_phases(usual) and any(map(rates.full_times, usual))):
         usual, long = list(timed), []
     full = [rates.full_times(row) for row in usual]
     of_usual = sum(map(sum, full)) / sum(map(len, full))
-    phases = _adding_up(mean_phases(usual), of_usual)
-    lasting, drawn = times[times > limit] - of_usual, with_phases(long)
-    more = {
-        name: sum(row.phases.get(name, 0.0) for row in long) - drawn * phases.get(name, 0.0)
-        for name in {*phases, *(name for row in long for name in row.phases)}
-    }
-    known, every = sum(more.values()), (mean - of_usual) * times.size
-    undrawn = max(0.0, every - known)
-    if known * lasting.size > _MANY * lasting.sum():
-        more, undrawn = _adding_up(more, every), 0.0
-    more["other"] += undrawn
-    phases = {name: phases.get(name, 0.0) + each / times.size for name, each in more.items()}
-    return _adding_up(phases, mean), undrawn / times.size
-
-
-def _adding_up(phases: Mapping[str, float], seconds: float) -> dict[str, float]:
-    together = sum(phases.values())
-    scale = seconds / together if together else 1.0
-    return {name: each * scale for name, each in phases.items()}
+    names = list(dict.fromkeys(name for row in timed for name in row.phases))
+    drawn = mean_phases(usual)
+    each = np.array([drawn.get(name, 0.0) for name in names])
+    each *= of_usual / (each.sum() or 1.0)
+    more = np.array([sum((row.phases.get(name, 0.0) for row in long), 0.0) for name in names])
+    more -= with_phases(long) * each
+    lasting, every = times[times > limit] - of_usual, (mean - of_usual) * times.size
+    if more.sum() * lasting.size > _MANY * lasting.sum():
+        more *= every / more.sum()
+    undrawn = max(0.0, float(every - more.sum())) / times.size
+    each += more / times.size
+    each[names.index("other")] += undrawn
+    each *= mean / (each.sum() or 1.0)
+    return dict(zip(names, each.tolist(), strict=True)), undrawn if undrawn > mean / 100 else None
 
 
 def _slowest(timed: Sequence[rates.StepLine], times: np.ndarray) -> SlowStep | None:
