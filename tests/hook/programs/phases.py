@@ -84,6 +84,24 @@ def evaluation():
                 advance(4)
 
 
+def evaluation_and_workers():
+    """To make an iterator takes 30 ms, as to start its workers does."""
+
+    class Stream(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            advance(30)
+            return iter([torch.ones(8)] * 12)
+
+    for _ in range(EPOCHS):
+        for inputs in DataLoader(Stream(), 4):
+            step(inputs)
+        model.eval()
+        with torch.no_grad():
+            for inputs in DataLoader([torch.ones(8)] * 12, 4):
+                model(inputs)
+        model.train()
+
+
 def evaluation_without_loader():
     for number in range(STEPS):
         if number % 4 == 3:

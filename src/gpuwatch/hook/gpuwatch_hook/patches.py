@@ -160,6 +160,24 @@ def watch_loader(dataloader: ModuleType) -> None:
             tracker.data_ends(before, self, batch)
 
     iterator.__next__ = following
+    loader = dataloader.DataLoader
+    make = loader.__iter__
+
+    @functools.wraps(make)
+    def making(self: Any) -> Any:
+        """To start workers may take long, and is no evaluation where the training goes on."""
+        tracker = tracking.tracker
+        if tracker is None or torch.compiler.is_compiling():
+            return make(self)
+        if tracker.passing.on and not tracker.stirs():
+            return make(self)
+        before = tracker.data_begins()
+        try:
+            return make(self)
+        finally:
+            tracker.iterator_made(before)
+
+    loader.__iter__ = making
 
 
 def watch_scaler(grad_scaler: ModuleType) -> None:

@@ -240,6 +240,12 @@ class Tracker:
         return before
 
     @_guarded
+    def iterator_made(self, before: tuple[int, bool] | None) -> None:
+        """What began with :meth:`data_begins` gave no batch yet."""
+        if before is not None:
+            self._phases.data_ends(before)
+
+    @_guarded
     def data_ends(self, before: tuple[int, bool] | None, iterator: Any, batch: Any) -> None:
         """A loader's iterator gave a batch, or ``None``: it is at its end."""
         if before is None:
