@@ -19,18 +19,18 @@ from gpuwatch.analysis.hardware.crosscheck import Means, clocks_of, findings_of,
 from gpuwatch.analysis.hardware.mfu import mfu_peaks
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
 from gpuwatch.analysis.hardware.pipes import TENSOR, busiest, pipes_of
-from gpuwatch.analysis.hardware.points import Rates
-from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, profile_of
+from gpuwatch.analysis.hardware.points import Rates, of_phases
+from gpuwatch.analysis.hardware.profile import (
+    Counters,
+    Profile,
+    counters_of,
+    how_to_see,
+    profile_of,
+)
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import roofline_of
 from gpuwatch.analysis.samples.channels import FULL
-from gpuwatch.analysis.samples.cpu_time import (
-    cpu_shares,
-    logical_cores,
-    resolution,
-    threads_of,
-    usable_cores,
-)
+from gpuwatch.analysis.samples.cpu_time import MOST_SECONDS, TICK_SECONDS, cpu_shares
 from gpuwatch.analysis.samples.step_lines import no_steps, untimed
 from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.analysis.summary.notes import out_of_order
@@ -202,7 +202,7 @@ class Checks:
         start = max(start, end - _MINUTE_NS) if live else start
         if end - start < _CHECK_NS:
             return ()
-        absent = self._mean("workload", "process.gpu.memory.usage", start, end, least=0.0) == 0
+        absent = self._mean("workload", "process.gpu.memory.usage", start, end) == 0
         gpus = () if absent else self._gpus()
         found = self._rates(gpus, start, end)
         data_type = self.ceilings.data_type
@@ -265,14 +265,14 @@ class Checks:
         shares = steps.shares(self._meta)
         pipes = [of_pipes(gpu, self.ceilings.data_type, self._series) for gpu in gpus]
 
-        def each(metric: str) -> list[float | None]:
-            return [self._mean(gpu.id, metric, start, end) for gpu in gpus]
+        def each(metric: str, least: float = 0.0) -> list[float | None]:
+            return [self._mean(gpu.id, metric, start, end, least) for gpu in gpus]
 
         use: dict[str, Any] = {"busy": average_of(each("hw.gpu.utilization"))}
         return Rates(
             flop=_plausible(steps.flop.mean(start, end)),
             bytes=_plausible(steps.bytes.mean(start, end)),
-            measured_bytes=total_of(each("hw.gpu.memory.bandwidth")),
+            measured_bytes=total_of(each("hw.gpu.memory.bandwidth", FULL)),
             clocks=clocks_of(gpus, self._means(gpus, (*THROTTLES, "hw.gpu.clock.sm"), start, end)),
             limit=limit_of(gpus, self.ceilings.data_type),
             most_executed=total_of([each and each[0].mean(start, end, FULL) for each in pipes]),
@@ -282,20 +282,20 @@ class Checks:
             **(use if gpus else self._cpu_shares(start, end)),
             sm_activity=average_of(each("hw.gpu.sm.activity")),
             pipe=busiest(lambda metric: average_of(each(metric))) if gpus else None,
-            data_share=None if shares is None else dict(shares.parts).get("data"),
+            **of_phases({} if shares is None else dict(shares.parts)),
+            kernels=how_to_see(self._meta),
         )
 
     def _cpu_shares(self, start: int, end: int) -> dict[str, Any]:
         """The fields of :class:`Rates` for a run on the CPU."""
-        own = self._mean("workload", "process.cpu.time", start, end)
-        least, facts = resolution((end - start) / NS), self._reader.facts()
+        own, seconds = self._mean("workload", "process.cpu.time", start, end), (end - start) / NS
+        at_most = own is not None and own * seconds < TICK_SECONDS
         return cpu_shares(
-            None if own is None else max(own, least),
+            MOST_SECONDS / seconds if at_most else own,
             self._mean("workload", "process.cpu.wait", start, end),
-            own is not None and own <= least,
-            threads_of(facts),
-            logical_cores(self._devices),
-            usable_cores(facts),
+            at_most,
+            self._reader.facts(),
+            self._devices,
             self._mean("cpu", "hw.cpu.utilization", start, end),
             mapping(self._meta.get("run")).get("device") == "cpu",
         )
@@ -314,9 +314,9 @@ class Checks:
         }
 
     def _mean(
-        self, device: str, metric: str, start: int, end: int, least: float = FULL
+        self, device: str, metric: str, start: int, end: int, least: float = 0.0
     ) -> float | None:
-        """``None``: less than most of the period is known."""
+        """``None``: less than the share ``least`` of the period is known."""
         return self._series.get((device, metric), NOTHING).mean(start, end, least)
 
 

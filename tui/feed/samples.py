@@ -15,7 +15,7 @@ from itertools import islice, pairwise
 from math import nan
 from operator import mul
 
-from gpuwatch.analysis.samples.channels import mean_between
+from gpuwatch.analysis.samples.channels import mean_between, value_at
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.units import NS, duration
 from gpuwatch.session.reading.reader import SessionReader
@@ -328,6 +328,16 @@ class Ticks:
         low = max(0, bisect_right(self.times, start) - 1)
         return self.times[low:], self._values[channel][low:]
 
+    def around(self, channel: int, moment: int) -> Sequence[tuple[int, float]]:
+        """Known samples of a channel from some time before ``moment`` to some time behind it."""
+        start = moment - _NEAR_NS
+        if self.covers(start):
+            times, values = self.recent(channel, start)
+        else:
+            read = self._reader.samples([channel], start, moment + _NEAR_NS)
+            times, values = read.t, read.values[0]
+        return [(t, value) for t, value in zip(times, values, strict=True) if value == value]
+
 
 class Series(History):
     """The history of one channel."""
@@ -389,14 +399,15 @@ class RateSeries(Series):
     """The increase per second of a counter."""
 
     def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
-        """Between the first and the last sample in this time."""
-        if not self._ticks.covers(start):
-            return History.mean(self, start, end, least)
-        samples = zip(*self._ticks.recent(self._channel, start), strict=True)
-        known = [(t, value) for t, value in samples if start <= t <= end and value == value]
-        if len(known) < 2 or known[-1][0] - known[0][0] < least * (end - start):
+        """By its values at both ends, as ``gpuwatch show`` has them, as far as it was read."""
+        before, behind = (self._ticks.around(self._channel, at) for at in (start, end))
+        if not before or not behind:
             return None
-        return (known[-1][1] - known[0][1]) / ((known[-1][0] - known[0][0]) / NS)
+        first, last = max(start, before[0][0]), min(end, behind[-1][0])
+        low, high = value_at(before, first), value_at(behind, last)
+        if low is None or high is None or last - first <= least * (end - start):
+            return None
+        return (high - low) / ((last - first) / NS)
 
     def columns(self, view: Window) -> list[float | None]:
         if self._ticks.covers(view.start):

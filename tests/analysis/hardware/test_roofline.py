@@ -152,7 +152,7 @@ def test_half_of_the_time_idle_names_the_bound_whatever_the_ceilings_are() -> No
     idle = Rates(flop=1e12, bytes=1e10, busy=0.4, data_share=0.3)
     found = roofline_of(Program("run"), idle, {}, "bfloat16").verdict
     assert found.text.startswith("launch- or host-bound: 60 % of the time no kernel ran; the ")
-    slept = Rates(flop=1e9, bytes=1e9, on_gpu=False, waits=0.94)
+    slept = Rates(flop=1e9, bytes=1e9, on_gpu=False, waits=0.949)
     found = roofline_of(Program("run"), slept, {}, "float32").verdict
     assert found.text.startswith("host-bound: the program waited at least 94 % of the time; the ")
     whole = Rates(busy=0.1)  # of a run without steps, start-up included

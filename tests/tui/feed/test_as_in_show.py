@@ -104,6 +104,32 @@ def test_what_the_pipes_executed_at_most_where_the_clock_rises_with_the_work(
     assert gauge.reading.value == pytest.approx(most.value, rel=0.01)
 
 
+@pytest.mark.parametrize("waited", [0.15, None])
+def test_what_bounds_a_run_that_is_shorter_than_ten_samples(
+    tmp_path: Path, waited: float | None
+) -> None:
+    path = sessions.record(
+        tmp_path / "a.gpuwatch",
+        step_seconds=0.17,  # neither end of the steps is at a sample
+        interval=1.0,
+        devices=((*sessions.CPU[:4], {"core.logical.count": 2}), sessions.WORKLOAD),
+        run={"device": "cpu", "dtype": "float32"},
+        gauges={("cpu", "hw.cpu.utilization"): 1.0},
+        counters={
+            ("workload", "process.cpu.time"): 0.03,
+            **({("workload", "process.cpu.wait"): waited} if waited else {}),
+        },
+        phases={"forward": 0.01, "backward": 0.01, "optimizer": 0.01, "other": 0.14},
+    )
+    with SessionReader(path) as reader:
+        shown = summarise(reader).efficiency.roofline.verdict.text
+    expected = "the program waited at least 82 %" if waited else "82 % of a step is outside"
+    assert expected in shown
+    found = snapshot_of(path, View(roofline=True))
+    assert found.roofline is not None and found.roofline.steady.verdict.text == shown
+    assert found.bound == shown.replace(" what bounds the run", "", 1)
+
+
 def test_a_run_without_steps_is_bound_by_nothing_that_its_start_shows(tmp_path: Path) -> None:
     path = sessions.record(
         tmp_path / "a.gpuwatch", steps=[], gauges={("gpu0", "hw.gpu.utilization"): 0.05}

@@ -24,6 +24,8 @@ Two shares decide, that of the compute ceiling and that of the bandwidth:
 
 from __future__ import annotations
 
+import math
+
 from gpuwatch.analysis.hardware.ceilings import MEASURED as CALIBRATED
 from gpuwatch.analysis.hardware.ceilings import SHEET, Ceiling, Missing, is_over
 from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, OUTSIDE, Point, Rates
@@ -105,7 +107,7 @@ def verdict_of(
         of_compute = max(of_compute, at_clock)
     near_compute = of_compute is not None and of_compute >= NEAR
     if of_bandwidth is not None and algorithmic and of_bandwidth > OVER:
-        saved = f"at least {units.percent(1 - 1 / of_bandwidth)} of these bytes came from caches"
+        saved = f"{_at_least(1 - 1 / of_bandwidth)} of these bytes came from caches"
         if bandwidth is not None and bandwidth.doubt:
             saved = "these bytes came from caches, or the copy was measured too low"
         if near_compute:
@@ -129,7 +131,7 @@ def verdict_of(
         causes = _idle_causes(rates, NEAR, idle=idle_of(rates) if rates.on_gpu else None)
         if not causes and rates.waits is not None:
             if rates.waits >= NEAR:
-                causes = f"the program waited at least {units.percent(rates.waits)} of the time"
+                causes = f"the program waited {_at_least(rates.waits)} of the time"
             elif rates.waits + (rates.held or 0.0) >= NEAR:
                 held_off = f"other programs may have held its cores {_of_time(rates.held or 0.0)}"
                 if rates.core_wait is not None:
@@ -250,6 +252,11 @@ def _by_power(rates: Rates, rest: str, hint: str | None) -> Verdict | None:
     watts = "" if clocks.power is None else f"{clocks.power:.0f}{limits} W, "
     text = f"power-limited: {watts}clocks held down {_of_time(clocks.by_power)}; {rest}"
     return Verdict(POWER, text, hint)
+
+
+def _at_least(share: float) -> str:
+    """A lower bound is not rounded up."""
+    return f"at least {units.percent(math.floor(share * 100) / 100, whole=True)}"
 
 
 def _of_time(share: float) -> str:

@@ -11,13 +11,13 @@ from gpuwatch.analysis.hardware.energy import COUNTER, CPU_POWER, POWER, Energy,
 from gpuwatch.analysis.hardware.mfu import MfuPeak, hfu_of, mfu_peaks
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
 from gpuwatch.analysis.hardware.pipes import busiest, most_executed
-from gpuwatch.analysis.hardware.points import OWN, Rates
+from gpuwatch.analysis.hardware.points import Rates, of_phases
 from gpuwatch.analysis.hardware.profile import Counters, how_to_see
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
 from gpuwatch.analysis.measured_value import MeasuredValue, divided, unknown
 from gpuwatch.analysis.samples.channels import FULL, Samples, integral
-from gpuwatch.analysis.samples.cpu_time import cpu_shares, logical_cores, threads_of, usable_cores
+from gpuwatch.analysis.samples.cpu_time import cpu_shares
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.core import units
@@ -236,8 +236,7 @@ def efficiency_of(
         else {},
         sm_activity=_mean(metrics, "hw.gpu.sm.activity") if steady and gpus else None,
         pipe=busiest(partial(_mean, metrics)) if steady and gpus and not absent else None,
-        data_share=min(1.0, shares["data"]) if shares.get("data") else None,
-        outside=1 - sum(shares.get(name, 0.0) for name in OWN) if OWN[0] in shares else None,
+        **of_phases(shares),
         kernels=how_to_see(meta),
     )
     over = mfu_peaks(meta, devices)
@@ -325,9 +324,8 @@ def _busy(
         used.per_second(window.seconds),
         waited.per_second(window.seconds),
         used.method is Method.BOUND and used.coverage is None,
-        threads_of(facts),
-        logical_cores(devices),
-        usable_cores(facts),
+        facts,
+        devices,
         _mean(metrics, "hw.cpu.utilization"),
         on_cpu,
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from gpuwatch.analysis.hardware.ceilings import Ceiling
 from gpuwatch.analysis.hardware.crosscheck import Clocks
@@ -21,9 +23,7 @@ _BYTES = {
     EXECUTED: "executed FLOP and DRAM bytes by ncu, at the step rate of the timed steps",
 }
 _AT_MOST = "executed FLOP at most, by the activity of the pipes, and measured bytes (DRAM traffic)"
-
-
-OWN = ("forward", "backward", "optimizer")
+_OWN = ("forward", "backward", "optimizer")
 OUTSIDE = "outside forward, backward and optimizer"
 
 
@@ -76,9 +76,18 @@ class Rates:
     data_share: float | None = None
     """Share of the steps' time in the data phase."""
     outside: float | None = None
-    """Share of the steps' time outside its phases ``OWN``."""
+    """Share of the steps' time outside forward, backward and optimizer."""
     kernels: str | None = None
     """How to see the run's kernels."""
+
+
+def of_phases(shares: Mapping[str, float]) -> dict[str, Any]:
+    """The fields of :class:`Rates` that follow from each phase's share of the steps' time."""
+    outside = 1 - sum(shares.get(name, 0.0) for name in _OWN) if _OWN[0] in shares else None
+    return {
+        "data_share": min(1.0, shares["data"]) if shares.get("data") else None,
+        "outside": outside,
+    }
 
 
 @dataclass(frozen=True)

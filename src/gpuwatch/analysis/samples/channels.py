@@ -107,6 +107,16 @@ def integral(values: Sequence[tuple[int, float]], window: Window) -> Integral:
     return Integral(total / 1e9, length / (window.end - window.start), mean)
 
 
+def value_at(readings: Sequence[tuple[int, float]], moment: int) -> float | None:
+    """A counter's value at ``moment``, on the line between the readings around it; ``None``: there
+    is none on one side."""
+    at = bisect_left(readings, (moment,))
+    if at == len(readings) or (at == 0 and readings[0][0] > moment):
+        return None
+    (before, low), (t, high) = readings[max(0, at - 1)], readings[at]
+    return low + (high - low) * (moment - before) / max(1, t - before)
+
+
 def mean_between(
     times: Sequence[int], values: Sequence[float], start: int, end: int
 ) -> tuple[float, float] | None:

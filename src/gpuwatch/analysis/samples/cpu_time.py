@@ -16,18 +16,12 @@ MOST_SECONDS = 3 * TICK_SECONDS
 system time may both have been nearly full."""
 
 
-def resolution(seconds: float) -> float:
-    """Cores that a process may have kept busy although less than a tick came in ``seconds``."""
-    return MOST_SECONDS / seconds if seconds > 0 else 0.0
-
-
 def cpu_shares(
     cores: float | None,
     waiting: float | None,
     at_most: bool,
-    threads: int | None,
-    logical: int | None,
-    usable: float | None,
+    facts: Mapping[str, Mapping[str, JSON]],
+    devices: Sequence[DeviceRow],
     all_programs: float | None,
     on_cpu: bool,
 ) -> dict[str, Any]:
@@ -37,12 +31,10 @@ def cpu_shares(
         cores: CPU seconds per second of the workload's processes; ``None`` is unknown, as below.
         waiting: threads of the workload that were ready and had no core, their mean number.
         at_most: ``cores`` is an upper bound.
-        threads: number of the workload's threads.
-        logical: logical cores of the machine.
-        usable: those that the workload may use.
         all_programs: share of all cores' time in use, by any program, 0 to 1.
         on_cpu: the workload said that it computes there; else it may wait for a GPU unknown here.
     """
+    threads, logical, usable = threads_of(facts), _logical_cores(devices), _usable_cores(facts)
     own = None if cores is None or not logical else min(1.0, cores / logical)
     others = None if own is None or all_programs is None else max(0.0, all_programs - own)
     held = waits = None
@@ -76,7 +68,7 @@ def core_wait(waiting: float | None, threads: int | None) -> float | None:
     return None if waiting is None else min(1.0, waiting / (threads or 1))
 
 
-def logical_cores(devices: Sequence[DeviceRow]) -> int | None:
+def _logical_cores(devices: Sequence[DeviceRow]) -> int | None:
     """Number of logical cores of the machine; ``None`` where unknown."""
     of_cpu = (
         number(device.attributes.get("core.logical.count"))
@@ -87,7 +79,7 @@ def logical_cores(devices: Sequence[DeviceRow]) -> int | None:
     return int(known) if known is not None and 1 <= known < 1e6 else None
 
 
-def usable_cores(facts: Mapping[str, Mapping[str, JSON]]) -> float | None:
+def _usable_cores(facts: Mapping[str, Mapping[str, JSON]]) -> float | None:
     """Cores that the workload may use, by its affinity, control groups and quota."""
     process = mapping(facts.get("process"))
     quota = number(process.get("process.cgroup.cpu.limit"))
