@@ -39,8 +39,8 @@ STALLED_STEPS = 10
 """A run is told to be stalled after so many median steps without a step."""
 _LEAST_STALLED_NS = 10 * NS
 """Shortest time of a warning about it."""
-_LEAST_GAPS = 10
-"""Fewest pauses that tell what is usual."""
+_LEAST_GAPS = 8
+"""Fewest steps, or pauses between lines, that tell what is usual."""
 _LONGEST = 40
 """Characters of a name."""
 
@@ -169,17 +169,22 @@ def _throttling(device: DeviceNow, events: LatestEvents) -> str:
 
 
 def stalled(
-    what: str, times: Sequence[int], t: int, pace: float | None = None, longest: int = 0
+    what: str,
+    times: Sequence[int],
+    t: int,
+    pace: float | None = None,
+    longest: int = 0,
+    steps: int = 0,
 ) -> list[Alert]:
     """A warning that there was no ``what`` for long at ``t``; ``times`` (ns): of those before.
     It waits for twice the longest pause so far, too: an evaluation or a checkpoint is no trouble.
 
     ``pace``: usual seconds of one; ``None``: those between two. ``longest``: pause (ns), also
-    before ``times``.
+    before ``times``. ``steps``: between the first and the last of these.
     """
-    if len(times) <= _LEAST_GAPS or (silent := t - times[-1]) < _LEAST_STALLED_NS:
-        return []
     gaps = [after - before for before, after in pairwise(times)]
+    if max(len(gaps), steps) < _LEAST_GAPS or (silent := t - times[-1]) < _LEAST_STALLED_NS:
+        return []
     usual, longest = median(gaps), max(longest, *gaps)
     least = max(STALLED_STEPS * max(usual, (pace or 0) * NS), 2 * longest)
     if silent < least:
@@ -194,9 +199,11 @@ def paused(rows: Sequence[StepRow]) -> list[Alert]:
     gaps = [b.t - a.t - min(b.evaluation * NS, b.t - a.t) for a, b in pairwise(rows)]
     least = max(_LEAST_STALLED_NS, STALLED_STEPS * median(gaps)) if gaps else 0.0
     longest, found = 0.0, list[Alert]()
-    for at, (row, gap) in enumerate(zip(rows, gaps, strict=False)):
-        if at >= _LEAST_GAPS and gap >= max(least, 2 * longest):
-            text = f"longest pause {pause(gap / NS)}, after step {row.step:,}"
+    for (row, after), gap in zip(pairwise(rows), gaps, strict=True):
+        if row.step - rows[0].step >= _LEAST_GAPS and gap >= max(least, 2 * longest):
+            times = after.seconds or (0.0,)
+            step = row.step + times.index(max(times))
+            text = f"longest pause {pause(gap / NS)}, after step {step:,}"
             found = [Alert("pause", "", text)]
         longest = max(longest, gap)
     return found

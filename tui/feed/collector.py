@@ -23,7 +23,7 @@ from gpuwatch.core.models import LONGEST_INTERVAL, SHORTEST_INTERVAL, mapping, n
 from gpuwatch.core.paths import open_regular
 from gpuwatch.core.processes import parents
 from gpuwatch.core.text import clean, cut
-from gpuwatch.core.units import NS
+from gpuwatch.core.units import NS, percent
 from gpuwatch.session.placement import elsewhere
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
@@ -100,8 +100,8 @@ _MOST_SAID = 1 << 16
 """Bytes at the end of a recorder's log that are read."""
 _LONGEST_GIVEN = 30
 """Characters of the name that a run was given."""
-_LEAST_CORES, _LONGEST_NAME = 0.2, 40
-"""Least use of a program that is named, and characters of its name."""
+_LEAST_CORES, _LONGEST_NAME = 0.2, 200
+"""Least use of a program that is named, and characters of its command."""
 _BOUND_NS = 5 * NS
 """How often it is said anew what bounds a run that goes on."""
 _ADVANCE_NS = 30 * NS
@@ -412,8 +412,9 @@ class Collector:
             return stalled("output", self._printed_at, t, longest=self._quiet)
         if work.step is not None and work.step == work.total:
             return []
-        times = [row.t for row in self._steps.recent]
-        return stalled("step", times, t, work.step_seconds, self._steps.longest_pause)
+        rows, longest = self._steps.recent, self._steps.longest_pause
+        since = rows[-1].step - rows[0].step
+        return stalled("step", [row.t for row in rows], t, work.step_seconds, longest, since)
 
     def _event(self) -> EventRow | None:
         """The last event; where steps or a loss come from stands with them on ``i``."""
@@ -520,8 +521,9 @@ def _named(alert: Alert, others: Sequence[ProcessNow]) -> Alert:
     """A warning of other programs on the CPU with the one of ``others`` that uses most."""
     if alert.kind != CPU_SHARED or not others:
         return alert
-    name = clean(shown_command(others[0]), _LONGEST_NAME)
-    return replace(alert, text=f"{alert.text}, most by PID {others[0].pid}: {name}")
+    name, use = clean(shown_command(others[0]), _LONGEST_NAME), percent(others[0].cores)
+    text = f"{alert.text}; now most by PID {others[0].pid}, {use} of a core: {name}"
+    return replace(alert, text=text)
 
 
 def _select(devices: Sequence[DeviceNow], wanted: str | None, *, off_gpus: bool) -> str | None:

@@ -427,7 +427,8 @@ def _step_figure(key: str, sources: Sources) -> tuple[Reading, History]:
         last, history = steps.last_seconds(), steps.times
     if last is not None:
         return Reading(last, Method.MEASURED, None, "step lines"), history
-    why = f"the step lines contain no {key}" if steps.any else _no_count_reason(sources, key)
+    why = steps.lacks(sources.meta, key, live=sources.live)
+    why = why if steps.any else _no_count_reason(sources, key)
     return Reading(None, Method.UNAVAILABLE, why, "step lines"), history
 
 

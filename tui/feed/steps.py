@@ -417,6 +417,10 @@ class Steps:
             first = first_timed(self._reader)
             self.timed_start = None if first is None else max(0, first[0])
 
+    def lacks(self, meta: Mapping[str, Any], key: str, *, live: bool) -> str:
+        """Why no step has the loss, or another figure."""
+        return f"no {key} yet" if live else no_figure(meta, key)
+
     def _take_loss(self, loss: float, row: StepRow) -> None:
         known = self.newest_loss is not None and isfinite(self.newest_loss)
         if known and not isfinite(loss):
@@ -565,7 +569,7 @@ class Steps:
             step_count=len(durations),
             newest=newest,
             loss=self.newest_loss,
-            no_loss=no_figure(meta, "loss"),
+            no_loss=self.lacks(meta, "loss", live=live),
             model=_text(run.get("model")),
             batch_size=_int(run.get("batch_size")),
             dtype=_text(run.get("dtype")),

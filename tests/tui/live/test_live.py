@@ -86,7 +86,7 @@ def test_a_run_without_steps_says_why_and_once(session: Make) -> None:
     text = page_text(session("02", **made, gpus=0), (100, 30))
     assert text.count(why) == 1 and "unavailable: no timed step was reported" in text
     text = page_text(session("03", kind="command", steps=False))
-    assert " → no steps yet: step lines, or torch with --hook loss, give steps and loss\n" in text
+    assert " → no steps yet: torch or step lines give them; --hook loss reads the loss\n" in text
 
 
 def test_what_is_waited_for_stands_with_the_workload_alone(session: Make) -> None:
@@ -125,8 +125,8 @@ def test_how_steps_are_told_stands_on_the_page_of_numbers_beside_a_printed_count
 ) -> None:
     log = [("stdout", f"step {n}/400") for n in range(10, 310, 10)]
     path = session(kind="command", steps=False, log=log)
-    assert "no steps yet: step lines" not in page_text(path)
-    assert "→ no steps yet: step lines, or torch with --hook loss" in numbers_text(path)
+    assert "no steps yet: torch" not in page_text(path)
+    assert "→ no steps yet: torch or step lines give them; --hook loss" in numbers_text(path)
 
 
 def test_before_the_first_figures_all_have_one_reason(session: Make) -> None:

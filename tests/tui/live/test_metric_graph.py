@@ -12,6 +12,7 @@ import pytest
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.writing.statements import meta
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.gauges import title_of
 from gpuwatch.tui.feed.snapshot import Gauge, View
@@ -19,7 +20,7 @@ from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.widgets.gauge_rows import gauge_rows, value_parts
 
 from ..harness import live, screen_text, until
-from ..sessions import put
+from ..sessions import finished, put
 from ..snapshots_of import snapshot_of, texts
 
 Make = Callable[..., Path]
@@ -177,6 +178,13 @@ async def test_before_the_first_step_there_is_no_step_line_yet(session: Make) ->
         await pilot.press("home", shows="at 0:00 of")
         await until(pilot, lambda: "no steps yet" in screen_text(app))
         assert "contain no step time" not in screen_text(app)
+
+
+def test_before_the_first_loss_there_is_none_yet_and_later_none_was_told(session: Make) -> None:
+    path = put(session(), ("UPDATE step SET loss = NULL", ()))
+    assert picked(path, "loss").reading.reason == "no loss yet"
+    put(path, *(meta(key, value) for key, value in finished().items()))
+    assert picked(path, "loss").reading.reason == "no step line has it"
 
 
 def test_a_scale_grows_and_never_shrinks(session: Make) -> None:

@@ -207,7 +207,7 @@ def test_the_figures_of_the_steps_are_there_and_why_one_is_not(session: Make) ->
     silent = replace(bare, work=replace(bare.work, loss=None))
     rows = words_of(silent, 100)
     at = next(at for at, row in enumerate(rows) if row.startswith("last loss"))
-    assert rows[at].endswith("unavailable") and rows[at + 1] == "no step line has it"
+    assert rows[at].endswith("unavailable") and rows[at + 1] == "no loss yet"
 
 
 async def test_slash_leaves_the_rows_with_a_text_and_those_they_belong_to(session: Make) -> None:

@@ -17,7 +17,7 @@ _FAR = 0.05
 """Share of a median from which on the mean is far."""
 NO_STEPS = "no timed step was reported"
 NO_STEPS_YET = "no steps yet"
-GIVE_STEPS = f"{NO_STEPS_YET}: step lines, or torch with --hook loss, give steps and loss"
+GIVE_STEPS = f"{NO_STEPS_YET}: torch or step lines give them; --hook loss reads the loss"
 NO_FULL_STEP = "no full step was reported"
 _NO_LINES = "no line of its output was recognised as a step (`gpuwatch run --help` shows one)"
 NEXT = "; next: "
