@@ -32,6 +32,7 @@ from tests.analysis.recorded_studies import (
     APPTAINER,
     BARE,
     DOCKER,
+    FAILED,
     RESNET,
     START,
     blocks_of,
@@ -306,6 +307,12 @@ def test_the_load_of_other_programs_is_said_of_a_run_alone(tmp_path: Path) -> No
         found = summarise(reader)
     assert note in as_json.summary(found)["session"]["notes"]
     assert note in as_text(document(compare([found]), ""), 100)
+
+
+def test_the_load_beside_two_runs_is_that_of_both_where_one_failed(tmp_path: Path) -> None:
+    run(tmp_path / "01.gpuwatch", label="bare", result=FAILED, **loaded(1.6))
+    run(tmp_path / "02.gpuwatch", label="docker", start=START + 1000, **loaded(2.4))
+    assert "other programs used 70 to 80 % of the CPU's time in 2 of 2 runs" in said(tmp_path)
 
 
 def test_load_that_two_environments_had_apart_is_said_though_it_is_little(tmp_path: Path) -> None:

@@ -263,7 +263,7 @@ class Contrast:
         return f"differs by design: {'; '.join(self.by_design)}" if self.by_design else None
 
 
-OF_THE_RUN = ("elapsed", "CPU time, user", "CPU time, system", "evaluations")
+OF_THE_RUN = ("elapsed", "CPU time, user", "CPU time, system", "evaluations between steps")
 """Times that have no ratio where the runs have other numbers of steps, as all totals."""
 AT_MOST, AT_LEAST = "at most", "at least"
 _TRAFFIC = frozenset({"work per step", "profile, all of it", "efficiency", "over the window"})

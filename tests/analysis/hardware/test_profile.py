@@ -75,6 +75,7 @@ def test_without_a_word_of_it_there_is_no_profile_and_no_counters() -> None:
     [
         ({"workload": {"kind": "machine"}}, "machine"),
         ({"workload": {"kind": "command"}}, "if it uses torch"),
+        ({"workload": {"kind": "command"}, "hook": {"text": "no torch"}}, "profiled: no torch"),
         ({"workload": {"kind": "workload", "parameters": {"profile": 0}}}, "--profile 0"),
         ({"workload": {"kind": "workload"}}, "still going"),
         ({"workload": {"kind": "workload"}, "result": {}}, "ended before"),

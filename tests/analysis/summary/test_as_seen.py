@@ -39,7 +39,7 @@ def test_an_evaluation_is_in_no_step_and_both_rates_are_told(make: Make) -> None
     assert told.efficiency.flop_rate.value == pytest.approx(
         told.count["flop_per_step"] / 0.5, rel=1e-6
     )
-    assert any(note.startswith("evaluations took 4.00 s") for note in told.notes)
+    assert any(note.startswith("evaluations between steps took 4.00 s") for note in told.notes)
 
 
 def test_the_work_of_a_step_is_the_mean_where_steps_differ(make: Make) -> None:
@@ -84,7 +84,7 @@ def test_an_evaluation_in_the_first_line_is_told_alike(make: Make) -> None:
     assert told.steps.evaluation_seconds == pytest.approx(6)
     assert told.steps.samples_per_second == pytest.approx(128)
     assert told.steps.samples_per_second_overall == pytest.approx(20 * 64 / 16)
-    assert any(note.startswith("evaluations took 6.00 s") for note in told.notes)
+    assert any(note.startswith("evaluations between steps took 6.00 s") for note in told.notes)
 
 
 def test_a_phase_that_the_hook_never_saw_is_not_zero(make: Make) -> None:
@@ -305,6 +305,13 @@ def test_a_step_time_that_changed_its_level_is_told(
     summary(tmp_path / "a.gpuwatch", steps=steps)
     brief = as_text(short(read(tmp_path / "a.gpuwatch"), [], None, ""), 200)
     assert ("note: " in brief and note in brief) if note else "stead" not in brief
+
+
+def test_a_profile_that_was_asked_for_in_vain_is_a_note(tmp_path: Path) -> None:
+    hook = {"options": ["profile=4"], "text": "no torch"}
+    of = {"workload": {"name": "a", "kind": "command"}, "hook": hook}
+    notes = summary(tmp_path / "a.gpuwatch", extra=of, label="plain").notes
+    assert "the run was not profiled: no torch" in notes
 
 
 def test_what_the_hook_did_to_a_run_is_a_note_at_it(tmp_path: Path) -> None:

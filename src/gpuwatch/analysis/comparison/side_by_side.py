@@ -91,7 +91,7 @@ _TIMES = (
         *("steps", "throughput with evaluations", "{sample}/s"),
         *("steps.samples_per_second_overall", Method.COUNTED),
     ),
-    ("steps", "evaluations", "s", "steps.evaluation_seconds", Method.MEASURED),
+    ("steps", "evaluations between steps", "s", "steps.evaluation_seconds", Method.MEASURED),
     ("steps", "timed steps", "{step}", "steps.count", Method.COUNTED),
     ("steps", "token throughput", "{token}/s", "tokens_per_second", Method.COUNTED),
 )

@@ -212,6 +212,7 @@ def counters_of(meta: Mapping[str, JSON]) -> Counters | None:
 
 
 _LONGEST_COMMAND = 300
+_NSYS = "with nsys: gpuwatch import FILE"
 
 
 def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
@@ -224,14 +225,15 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
         return "a recording of the machine runs nothing to profile", "gpuwatch run WORKLOAD"
     if kind == "command":
         hook = mapping(meta.get("hook"))
-        if any(str(option).startswith("profile=") for option in sequence(hook.get("options"))):
-            if "result" not in meta:
-                return "the run is still going; its steps are not profiled yet", None
+        asked = was_asked_for(meta)
+        if asked and "result" not in meta:
+            return "the run is still going; its steps are not profiled yet", None
+        if asked or hook.get("text"):  # it would be so again
             why = _text(hook.get("text")) or "its steps are those that it prints, not the hook's"
-            return f"the run was not profiled: {why}", None
+            return f"the run was not profiled: {why}", _NSYS
         return (
             "not profiled: --profile records the kernels of your own program, if it uses torch",
-            f"{_profiled_again(meta)}; with nsys: gpuwatch import FILE",
+            f"{_profiled_again(meta)}; {_NSYS}",
         )
     if kind == "import":
         return (
@@ -257,6 +259,12 @@ def _profiled_again(meta: Mapping[str, JSON]) -> str:
     command = " ".join(map(shell, words))
     known = 0 < len(command) <= _LONGEST_COMMAND
     return " ".join(["gpuwatch run --profile 4 --", command if known else "COMMAND"])
+
+
+def was_asked_for(meta: Mapping[str, JSON]) -> bool:
+    """Whether the kernels of a command were."""
+    options = sequence(mapping(meta.get("hook")).get("options"))
+    return any(str(each).startswith("profile=") for each in options)
 
 
 def how_to_see(meta: Mapping[str, JSON]) -> str | None:

@@ -397,12 +397,14 @@ def _notes(
 ) -> list[str]:
     notes = []
     first = case.environments[0] if case.environments else sides[0].cell.label
+    lacks = {side.cell.label: side.cell.lack.text for side in sides if side.cell.lack}
     if len(sides) > 1 and sides[base].cell.label != first and sides[base].values:
-        notes.append(f"{first} gave no value: {sides[base].cell.label} {IS_BASELINE}")
+        why = lacks.pop(first, f"{first} gave no value")
+        notes.append(f"{why}: {sides[base].cell.label} {IS_BASELINE}")
     if metric == WHOLE_RUN and len(sides) > 1 and any(side.values for side in sides):
         notes.append("no run reports steps: whole runs are compared, start-up included")
     for side in sides:
-        notes += [side.cell.lack.text] if side.cell.lack else []
+        notes += [lacks[side.cell.label]] if side.cell.label in lacks else []
         ends = [run.session.steps.known_until_seconds for run in side.cell.judged]
         cut = [known for known in ends if known is not None]
         if cut:

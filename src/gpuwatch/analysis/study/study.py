@@ -14,7 +14,7 @@ from gpuwatch.analysis.study.grouping import grouped_cases, had_no_turn, planned
 from gpuwatch.analysis.study.notes import ONE_RUN_EACH, design, judged
 from gpuwatch.analysis.study.overall import noise_floors, overalls, sweeps
 from gpuwatch.analysis.study.question import question_of
-from gpuwatch.analysis.summary.identity import sound
+from gpuwatch.analysis.summary.identity import at_once, sound
 from gpuwatch.analysis.summary.load import disturbances
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.aggregate import grouped
@@ -113,7 +113,7 @@ def study_result(
         for case in cases
     ]
     questions = tuple(question for _, question in by_case if question is not None)
-    never = sum(map(had_no_turn, not_run))
+    runs, never = judged(questions), sum(map(had_no_turn, not_run))
     ended = []
     if never and plan is not None:
         ended = [f"ended early: {never} of {len(plan.runs)} runs never began"]
@@ -137,7 +137,7 @@ def study_result(
             *ended,
             *(() if plan is None else far_apart(sessions, plan)),
             *_notes(plan, cases, questions, strangers),
-            *disturbances([each for each in judged(questions) if sound(each)]),
+            *(disturbances(runs) if any(map(sound, runs)) else ()),
         ),
         sessions=tuple(sorted((read.summary for read in sessions), key=in_plan)),
     )
@@ -160,6 +160,8 @@ def _notes(
         what, flag = "workloads", ""
         if kinds == {"command"}:
             what, flag = "commands", " (--across-commands compares them)"
+            if at_once(judged(questions)):
+                flag += "; their runs overlapped in time on one machine: they disturbed each other"
         yield (
             f"{Kind.INVALID.word}: a built-in workload against a program of your own; only their "
             "figures"

@@ -10,7 +10,14 @@ import numpy as np
 from gpuwatch.analysis.hardware.ceilings import missing_of
 from gpuwatch.analysis.hardware.efficiency import SAMPLED, Efficiency, Work, efficiency_of
 from gpuwatch.analysis.hardware.energy import with_energy
-from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, profile_of
+from gpuwatch.analysis.hardware.profile import (
+    Counters,
+    Profile,
+    counters_of,
+    profile_of,
+    was_asked_for,
+    why_none,
+)
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.ranks.ranks import Ranks, figures_of, recorded_ranks, tokens_per_second
@@ -236,7 +243,7 @@ def summarise_from(
         last_loss=last.loss[-1] if last and last.loss else described.last_loss,
     )
     training = training_of(reader, None if steps else step_lines.NO_STEPS, writers)
-    counters = counters_of(meta)
+    profile, counters = profile_of(meta), counters_of(meta)
     samples = source.samples(SAMPLED, {row.id for row in rows}, window)
     gpus = [row.id for row in rows if row.kind == "gpu" and row.used]
     statistics = with_energy(statistics, samples, gpus, window)
@@ -299,12 +306,13 @@ def summarise_from(
             *how,
             *source.notes(),
             *training_notes(training),
+            *([why_none(meta)[0]] if profile is None and was_asked_for(meta) else []),
             *reader.left_out,
         ),
         how_timed=how,
         left_out=tuple(reader.left_out),
         efficiency=efficiency,
-        profile=profile_of(meta),
+        profile=profile,
         counters=counters,
         peak_gpu_memory=peak_gpu_memory(reader, workload, rows),
         generation=generation_of(meta, described.phases, program, efficiency.roofline),
