@@ -318,7 +318,8 @@ def test_programs_of_two_names_are_compared_across_commands_alone(tmp_path: Path
     )
     (contrast,) = only(read_sessions(paths, across_commands=True)).contrasts
     assert contrast.verdict.kind is Kind.SLOWER
-    paths = [*paths[:5], *saved(tmp_path, "python third.py", 0.5)]  # at the same time
+    third = command(None, "python third.py")
+    paths = [paths[0], session(tmp_path / "third.gpuwatch", third, start=START + 50_002)]
     why = "their runs overlapped in time on one machine: they disturbed each other"
     assert read_sessions(paths).notes[0].endswith(f"compares them); {why}")
 
