@@ -32,7 +32,8 @@ _MOST_COMPLAINTS = 20
 _MOST_NOT_FINITE = 20
 """How often it is told that the loss was not finite."""
 _MOST_FACTS = 200
-_MOST_HELD = 10_000
+_MOST_HELD, _LONGEST_HELD = 10_000, 2_500
+"""Lines, and characters of one, which hold a dictionary of Trainer's."""
 _LONGEST_UUID = 80
 _EPOCH_NS = 1_000_000_000
 _LATE_NS = 100_000_000
@@ -238,10 +239,11 @@ class Intake:
         """Rows of a line for the log, if it tells a program's progress: its step or scores."""
         if rows := self._serving.read(t, line):
             return rows
-        if self._held_lines is not None:
+        if self._held_lines is None:
+            return self._progress_line(t, line)
+        if len(line) <= _LONGEST_HELD:  # else it tells no progress
             self._held_lines.append((t, line))
-            return []
-        return self._progress_line(t, line)
+        return []
 
     def _progress_line(self, t: int, line: str) -> list[Row]:
         step, first = self._progress.read(line, numbered=self._scores is None)
@@ -271,7 +273,7 @@ class Intake:
 
     def hold_progress(self) -> None:
         """Wait with progress lines: a hooked process may tell better steps."""
-        self._held_lines = self._held_lines or deque(maxlen=_MOST_HELD)
+        self._held_lines = deque(self._held_lines or (), _MOST_HELD)
 
     def take_scores(self) -> list[Row]:
         """Of progress lines only loss and accuracy count: a hooked process tells its steps."""
