@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuwatch.analysis.samples.rates import (
+    count_of_mean,
     duration,
     flop_of,
     intervals,
@@ -98,6 +99,17 @@ def test_unknown_work_is_an_unknown_rate() -> None:
     assert rate_series(steps, samples_of, [0, SECOND]) == [None]
     assert rate_series(steps, flop_of({}), [0, SECOND]) == [None]
     assert rate_series(steps, flop_of({"flop_per_step": 3e9}), [0, SECOND]) == [pytest.approx(3e9)]
+
+
+def test_the_work_of_the_mean_step_is_of_all_steps_or_none() -> None:
+    lines = [step(n, n, (1.0,)) for n in (1, 2)]
+    own = [replace(lines[0], flop=0.0), lines[1]]
+    count = {"flop_per_step": 4e9}
+    assert count_of_mean(count, own)["flop_per_step"] == 2e9
+    assert count_of_mean(count, own[:1])["flop_per_step"] == 0.0
+    assert "flop_per_step" not in count_of_mean({}, own)  # the second step's is not known
+    partial = [replace(line, partial=(line.step,), flop=1e9) for line in lines]
+    assert count_of_mean(count, partial) == count
 
 
 def test_a_partial_batch_does_not_count_as_a_full_one() -> None:

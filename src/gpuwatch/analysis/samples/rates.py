@@ -164,7 +164,7 @@ def _full_steps(lines: Sequence[StepLine]) -> float:
     """The number of steps; of lines that all tell their samples, in full steps."""
     samples = [row.samples for row in lines]
     full = per_step(lines, samples_of)
-    if full is None or None in samples:
+    if not full or None in samples:
         return float(sum(row.count for row in lines))
     return sum(value for value in samples if value is not None) / full
 
@@ -175,7 +175,7 @@ def per_step(lines: Iterable[StepLine], work: Callable[[StepLine], float | None]
     for row in lines:
         if not _partial(row) and (told := work(row)) is not None:
             total, steps = total + told, steps + row.count
-    return total / steps if 0 < total < math.inf else None
+    return total / steps if steps and 0 <= total < math.inf else None
 
 
 def full_times(row: StepLine) -> Sequence[float]:
@@ -207,11 +207,15 @@ def bytes_of(count: Mapping[str, JSON]) -> Callable[[StepLine], float | None]:
 
 
 def count_of_mean(count: Mapping[str, JSON], timed: Sequence[StepLine]) -> Mapping[str, JSON]:
-    """``count``, with the work of the mean step where steps tell their own."""
+    """``count``, with the work of the mean step where steps tell their own, and all are known."""
     if all(row.flop is None for row in timed):
         return count
-    flop, size = per_step(timed, flop_of(count)), per_step(timed, bytes_of(count))
-    return {**count, "flop_per_step": flop, "bytes_per_step": size}
+    means = dict(count)
+    for name, work in (("flop_per_step", flop_of(count)), ("bytes_per_step", bytes_of(count))):
+        known = None not in map(work, timed)
+        if known and (mean := per_step(timed, work)) is not None:
+            means[name] = mean
+    return means
 
 
 def works(count: Mapping[str, JSON]) -> dict[str, tuple[Callable[[StepLine], float | None], str]]:

@@ -416,7 +416,7 @@ def steps_of(
         min_seconds=shortest,
         max_seconds=longest,
         samples_per_second=rate,
-        samples_per_step=rates.per_step(timed, rates.samples_of),
+        samples_per_step=rates.per_step(timed, rates.samples_of) or None,
         reason=reason,
         phases=phases,
         first_loss=losses[0] if losses else None,
