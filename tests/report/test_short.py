@@ -28,6 +28,7 @@ from gpuwatch.report.html.page import page
 from gpuwatch.report.text import as_text
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.plan import Part
+from gpuwatch.session.writing.store import SessionStore
 from tests.analysis.recorded_studies import (
     APPTAINER,
     BARE,
@@ -42,6 +43,7 @@ from tests.analysis.recorded_studies import (
 )
 from tests.analysis.sessions import CPU, GPU, record
 
+from ..rank_steps import rank_rows, rank_steps, written
 from ..tui.sessions import Script, finished, write
 
 EFFECTS = {BARE.label: 1.0, DOCKER.label: 1.0}
@@ -307,6 +309,17 @@ def test_the_load_of_other_programs_is_said_of_a_run_alone(tmp_path: Path) -> No
         found = summarise(reader)
     assert note in as_json.summary(found)["session"]["notes"]
     assert note in as_text(document(compare([found]), ""), 100)
+
+
+def test_waiting_for_a_core_is_a_share_of_the_threads_of_all_ranks(tmp_path: Path) -> None:
+    options = loaded(1.6, facts={"threads": "2"})
+    options["counters"]["workload", "process.cpu.wait"] = 1.0
+    path = run(tmp_path / "01-bare.gpuwatch", **options)
+    assert "it waited for a core 50 % of the time" in said(tmp_path)
+    store = SessionStore.reopen(path)
+    store.write(written(rank_rows(2), rank_steps(2)))
+    store.close()
+    assert "it waited for a core 25 % of the time" in said(tmp_path)
 
 
 def test_the_load_beside_two_runs_is_that_of_both_where_one_failed(tmp_path: Path) -> None:

@@ -295,6 +295,7 @@ class Checks:
             self._mean("workload", "process.cpu.wait", start, end),
             at_most,
             self._reader.facts(),
+            len(self._reader.ranks()),
             self._devices,
             self._mean("cpu", "hw.cpu.utilization", start, end),
             mapping(self._meta.get("run")).get("device") == "cpu",

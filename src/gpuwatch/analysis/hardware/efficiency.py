@@ -187,6 +187,7 @@ def efficiency_of(
     program: Program,
     meta: Mapping[str, JSON],
     facts: Mapping[str, Mapping[str, JSON]],
+    ranks: int,
     devices: Sequence[DeviceRow],
     window: Window,
     metrics: Metrics,
@@ -231,7 +232,7 @@ def efficiency_of(
         executed_flop=product_of(None if counters is None else counters.flop_per_step, rate),
         executed_bytes=product_of(None if counters is None else counters.dram_bytes_per_step, rate),
         on_gpu=bool(gpus),
-        **_busy(gpus, devices, metrics, window, facts, run.get("device") == "cpu")
+        **_busy(gpus, devices, metrics, window, facts, ranks, run.get("device") == "cpu")
         if steady and of_run
         else {},
         sm_activity=_mean(metrics, "hw.gpu.sm.activity") if steady and gpus else None,
@@ -314,6 +315,7 @@ def _busy(
     metrics: Metrics,
     window: Window,
     facts: Mapping[str, Mapping[str, JSON]],
+    ranks: int,
     on_cpu: bool,
 ) -> dict[str, Any]:
     """The fields of :class:`Rates` on how busy the device was, or the program."""
@@ -325,6 +327,7 @@ def _busy(
         waited.per_second(window.seconds),
         used.method is Method.BOUND and used.coverage is None,
         facts,
+        ranks,
         devices,
         _mean(metrics, "hw.cpu.utilization"),
         on_cpu,

@@ -21,6 +21,7 @@ def cpu_shares(
     waiting: float | None,
     at_most: bool,
     facts: Mapping[str, Mapping[str, JSON]],
+    ranks: int,
     devices: Sequence[DeviceRow],
     all_programs: float | None,
     on_cpu: bool,
@@ -31,10 +32,15 @@ def cpu_shares(
         cores: CPU seconds per second of the workload's processes; ``None`` is unknown, as below.
         waiting: threads of the workload that were ready and had no core, their mean number.
         at_most: ``cores`` is an upper bound.
+        ranks: number of ranks on this machine; 0: it told of none.
         all_programs: share of all cores' time in use, by any program, 0 to 1.
         on_cpu: the workload said that it computes there; else it may wait for a GPU unknown here.
     """
-    threads, logical, usable = threads_of(facts), _logical_cores(devices), _usable_cores(facts)
+    threads, logical, usable = (
+        threads_of(facts, ranks),
+        _logical_cores(devices),
+        _usable_cores(facts),
+    )
     own = None if cores is None or not logical else min(1.0, cores / logical)
     others = None if own is None or all_programs is None else max(0.0, all_programs - own)
     held = waits = None
@@ -95,7 +101,7 @@ def cpus_in(text: str) -> int | None:
     return sum(max(0, each[-1] - each[0] + 1) for each in ends)
 
 
-def threads_of(facts: Mapping[str, Mapping[str, JSON]]) -> int | None:
-    """Threads of the workload on the CPU; ``None`` where it did not tell them."""
+def threads_of(facts: Mapping[str, Mapping[str, JSON]], ranks: int) -> int | None:
+    """Threads of the workload on the CPU, of all its ranks; ``None`` where it did not tell them."""
     threads = str(mapping(facts.get("workload")).get("threads") or "")
-    return int(threads) if threads.isdecimal() and 0 < len(threads) < 6 else None
+    return int(threads) * max(1, ranks) if threads.isdecimal() and 0 < len(threads) < 6 else None

@@ -59,7 +59,8 @@ def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
 def _core_wait(session: Summary) -> float | None:
     waited = session.metrics.get("process.cpu.wait")
     cores = None if waited is None else waited.per_second(session.window.seconds)
-    return core_wait(cores, threads_of(session.facts))
+    ranks = len(session.ranks.figures) if session.ranks else 0
+    return core_wait(cores, threads_of(session.facts, ranks))
 
 
 def partly_sampled(

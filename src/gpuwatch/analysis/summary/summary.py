@@ -265,6 +265,7 @@ def summarise_from(
         program,
         meta,
         facts,
+        len(rank_rows),
         rows,
         window,
         statistics,
