@@ -251,6 +251,17 @@ def test_a_run_without_steps_tells_its_own_use_and_not_that_of_the_machine(
         assert ("process CPU time" in shown) is (name == "unknown")
 
 
+def test_user_and_system_time_are_told_apart_only_where_ticks_can(tmp_path: Path) -> None:
+    for name, each, told in (("short", 0.04, False), ("long", 0.06, True)):
+        script = Script(steps=False, seconds=8.0, meta=finished(seconds=8.0), alive=False)
+        script.meta["result"] |= {"real_seconds": 8.0, "user_seconds": each, "sys_seconds": each}
+        with SessionReader(write(tmp_path / f"{name}.gpuwatch", script)) as reader:
+            found = summarise(reader)
+        text = as_text(document(compare([found]), ""), 100)
+        assert _cells(text, "CPU time")[1] == f"{2000 * each:.0f}{'' if told else '.0'} ms"
+        assert ("CPU time, user" in text, "CPU time, system" in text) == (told, told)
+
+
 def test_two_single_runs_stand_beside_each_other_under_the_answer(tmp_path: Path) -> None:
     for at, name in enumerate(("bare", "docker"), 1):
         script = Script(environment=name, pace=at, meta=finished(), alive=False)

@@ -263,7 +263,8 @@ class Contrast:
         return f"differs by design: {'; '.join(self.by_design)}" if self.by_design else None
 
 
-OF_THE_RUN = ("elapsed", "CPU time, user", "CPU time, system", "evaluations between steps")
+_CPU_TIMES = ("CPU time", "CPU time, user", "CPU time, system")
+OF_THE_RUN = ("elapsed", *_CPU_TIMES, "evaluations between steps")
 """Times that have no ratio where the runs have other numbers of steps, as all totals."""
 AT_MOST, AT_LEAST = "at most", "at least"
 _TRAFFIC = frozenset({"work per step", "profile, all of it", "efficiency", "over the window"})

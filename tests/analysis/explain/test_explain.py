@@ -837,7 +837,7 @@ def test_of_a_run_too_short_to_sample_the_account_at_its_end_tells_its_own_part(
         made = make(gauges={("cpu", "hw.cpu.utilization"): 1.0}, steps=())
         made = with_facts(made, host={"cpu.core.logical.count": 2})
         # Two tenths of a second of CPU time in a run of one second: a tenth of two cores.
-        return replace(made, timing=Timing(0.1, 0.2, 0.1, 0.1, 0.1, 1.0, 0.15, 0.05, bound))
+        return replace(made, timing=Timing(0.1, 0.2, 0.1, 0.1, 0.1, 1.0, 0.15, 0.05, 0.2, bound))
 
     assert load_told(short(bound=True), short()) == ""
     assert load_told(loaded(make, 0.25), short()).endswith(

@@ -78,6 +78,7 @@ _TIMES = (
             ("after the last step", "ending"),
             ("elapsed", "real"),
             ("profile and counters", "profile"),
+            ("CPU time", "cpu"),
             ("CPU time, user", "user"),
             ("CPU time, system", "sys"),
         )

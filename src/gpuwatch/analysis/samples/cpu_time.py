@@ -14,6 +14,8 @@ TICK_SECONDS = 0.01
 MOST_SECONDS = 3 * TICK_SECONDS
 """Upper bound of the CPU time behind an increase of less than a tick: a tick of user and one of
 system time may both have been nearly full."""
+LEAST_SPLIT_SECONDS = 10 * TICK_SECONDS
+"""CPU time of a process from which on ticks tell how much of it was user and how much system."""
 
 
 def cpu_shares(

@@ -130,10 +130,10 @@ def _own_cores(session: Summary) -> float | None:
     if used is not None and (used.method is Method.MEASURED or used.coverage is not None):
         return used.per_second(session.window.seconds)
     timing = session.timing
-    user, system, real = timing.user_seconds, timing.sys_seconds, timing.real_seconds
+    used_s, real = timing.cpu_seconds, timing.real_seconds
     if session.window.kind != _WHOLE_RUN or timing.cpu_is_bound or not real or real < 0:
         return None
-    return None if user is None or system is None else (user + system) / real
+    return None if used_s is None else used_s / real
 
 
 def sampled(session: Summary, name: str) -> bool:

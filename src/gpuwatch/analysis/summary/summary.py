@@ -22,6 +22,7 @@ from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.ranks.ranks import Ranks, figures_of, recorded_ranks, tokens_per_second
 from gpuwatch.analysis.samples import rates, step_lines
+from gpuwatch.analysis.samples.cpu_time import LEAST_SPLIT_SECONDS
 from gpuwatch.analysis.samples.source import Source
 from gpuwatch.analysis.samples.steady_state import StepTimes, series_of
 from gpuwatch.analysis.samples.window import Window, behind, span_of, spent, timed_window
@@ -64,9 +65,12 @@ class Timing:
     """From the last step to the end of the process, without the profile and the counters."""
     real_seconds: float | None
     user_seconds: float | None
+    """As the system's: also ``None`` where both together are too few ticks to tell them apart."""
     sys_seconds: float | None
+    cpu_seconds: float | None = None
+    """Both together."""
     cpu_is_bound: bool = False
-    """User and system seconds are lower bounds: they were read shortly before the end."""
+    """CPU seconds are lower bounds: they were read shortly before the end."""
     profile_seconds: float | None = None
     """Of the profile and the counters after the run, which are in no other time."""
 
@@ -346,6 +350,10 @@ def _timing(meta: Mapping[str, JSON], steps: Sequence[rates.StepLine]) -> Timing
     first = number(startup.get("first_step_seconds"))
     if first is None and steps and isinstance(steps[0], StepRow) and steps[0].count == 1:
         first = next(iter(steps[0].seconds or ()), None)
+    user, system = spent(meta, "user_seconds"), spent(meta, "sys_seconds")
+    used = None if user is None or system is None else user + system
+    if used is not None and used < LEAST_SPLIT_SECONDS:
+        user = system = None
     return Timing(
         launch_seconds=_launch(meta),
         import_seconds=number(startup.get("import_seconds")),
@@ -353,8 +361,9 @@ def _timing(meta: Mapping[str, JSON], steps: Sequence[rates.StepLine]) -> Timing
         first_step_seconds=first,
         ending_seconds=_ending(meta, steps),
         real_seconds=spent(meta, "real_seconds"),
-        user_seconds=spent(meta, "user_seconds"),
-        sys_seconds=spent(meta, "sys_seconds"),
+        cpu_seconds=used,
+        user_seconds=user,
+        sys_seconds=system,
         cpu_is_bound=mapping(meta.get("result")).get("cpu_is_bound") is True,
         profile_seconds=behind(meta, "real_seconds") or None,
     )

@@ -48,8 +48,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     with SessionReader(path) as reader:
         read = read_from(reader)
         summary = read.summary
-        times = (summary.timing.user_seconds, summary.timing.sys_seconds)
-        given = requested(reader, None if None in times else sum(filter(None, times)))
+        given = requested(reader, summary.timing.cpu_seconds)
         per_hour = arguments.price or price_of(summary, by_device())
         cost = run_cost(summary, per_hour, run_energy(reader, summary)) if per_hour else ""
         seconds = summary.timing.held_seconds

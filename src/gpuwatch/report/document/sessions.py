@@ -51,6 +51,7 @@ from gpuwatch.session.reading.status import State
 
 _CPU, _ENERGY = ("mean", "hw.cpu.utilization"), ("over the window", "hw.gpu.energy")
 _OWN_CPU = (
+    ("start-up and time", "CPU time"),
     ("start-up and time", "CPU time, user"),
     ("start-up and time", "CPU time, system"),
     ("over the window", "process.cpu.time"),
