@@ -322,6 +322,15 @@ def test_the_load_of_other_programs_is_said_of_a_run_alone(tmp_path: Path) -> No
     assert note in as_text(document(compare([found]), ""), 100)
 
 
+def test_others_had_the_cores_of_a_run_that_used_less_than_a_tick(tmp_path: Path) -> None:
+    run(tmp_path / "01.gpuwatch", label="bare", **loaded(0.0))
+    run(tmp_path / "02.gpuwatch", label="bare", start=START + 1000, **loaded(1.6))
+    assert "other programs used 80 to 100 % of the CPU's time in 2 of 2 runs" in said(tmp_path)
+    untold = loaded(0.0) | {"counters": {}}
+    run(tmp_path / "03.gpuwatch", label="bare", start=START + 2000, **untold)
+    assert "of the CPU's time in 2 of the 2 runs of which it is known" in said(tmp_path)
+
+
 def test_waiting_for_a_core_is_a_share_of_the_threads_of_all_ranks(tmp_path: Path) -> None:
     options = loaded(1.6, facts={"threads": "2"})
     options["counters"]["workload", "process.cpu.wait"] = 1.0

@@ -19,6 +19,8 @@ BUSY = 0.2
 """Share of the cores' time from which on other programs are reported."""
 _LEAST_COVERED = 0.05
 """Share of a window from which on its samples stand for it."""
+_LITTLE_CORES = 0.05
+"""Upper bound of a program's own cores up to which the share of others is known by it."""
 OTHERS = "other programs used"
 _WHOLE_RUN = "whole run"
 """Kind of a window that covers the whole session."""
@@ -48,6 +50,8 @@ def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
     if not busy:
         return ()
     used, of = [share for share, _ in busy], _of_runs(len(busy), sessions)
+    if len(shares) < len(sessions):
+        of = f" in {len(busy)} of the {units.counted(len(shares), 'run')} of which it is known"
     note = f"{OTHERS} {units.span(min(used), max(used), '1')} of the CPU's time{of}"
     waits = [wait for _, wait in busy if wait is not None]
     if len(waits) == len(busy):
@@ -124,16 +128,18 @@ def others_share(session: Summary) -> float | None:
 def _own_cores(session: Summary) -> float | None:
     """Average number of cores used by the workload's processes.
 
-    From samples; for a whole run too short for two of them, from its totals at the end.
+    From samples; for a whole run too short for two of them, from its totals at the end; at most so
+    many where that is little.
     """
     used = session.metrics.get("process.cpu.time")
     if used is not None and (used.method is Method.MEASURED or used.coverage is not None):
         return used.per_second(session.window.seconds)
     timing = session.timing
     used_s, real = timing.cpu_seconds, timing.real_seconds
-    if session.window.kind != _WHOLE_RUN or timing.cpu_is_bound or not real or real < 0:
-        return None
-    return None if used_s is None else used_s / real
+    if session.window.kind == _WHOLE_RUN and not timing.cpu_is_bound and used_s is not None:
+        return used_s / real if real and real > 0 else None
+    most = None if used is None else used.per_second(session.window.seconds)
+    return most if most is not None and most < _LITTLE_CORES else None
 
 
 def sampled(session: Summary, name: str) -> bool:
