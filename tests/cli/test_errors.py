@@ -64,6 +64,7 @@ def one_line(text: str) -> str:
         (["--record", "mnist-cnn", "--interval", "0"], "choose from 0.01 to 60 seconds"),
         (["--record", "mnist-cnn", "--duration", "0"], "more than 0"),
         (["run", "--set", "A=1,2", "true"], "to set a variable: --env bare,set=VAR=VALUE"),
+        (["run", "--timeout", "3", "true"], "to end it after some time: --duration 90s"),
         (["run", "--price", "3", "--", "true"], "gpuwatch show last --price EUR"),
         (["noise", "--plain"], "unrecognized arguments: --plain; it opens no screen: omit --plain"),
         (["sweep", "mnist-cnn", "--plain"], "it opens no screen: omit --plain"),

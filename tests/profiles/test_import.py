@@ -21,6 +21,7 @@ from gpuwatch.profiles.files import load
 from gpuwatch.profiles.merge import LONGEST_NAME, MOST_KERNELS, MOST_ROWS, merge
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, status
+from tests.analysis.recorded_studies import run
 from tests.profiles.conftest import SAMPLES, loaded
 from tests.profiles.printed import Counted, Row, nsys_csv, nvprof_metrics_csv
 from tests.tui.harness import live, screen_text, shows
@@ -79,6 +80,19 @@ def test_no_time_of_the_run_is_made_up(samples: Path, capsys: pytest.CaptureFixt
     assert shown["session"]["seconds"] is None
     assert shown["session"]["exit_code"] is None
     assert shown["session"]["status_text"] == "imported profile"
+
+
+def test_an_imported_profile_is_listed_by_the_time_of_its_import(
+    samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out" / "study").mkdir(parents=True)
+    run(tmp_path / "out" / "study" / "01-bare.gpuwatch", start=1e9)
+    path = imported(capsys, samples / "nsys-stats.csv", "--out", tmp_path / "out")
+    with SessionReader(path) as reader:
+        when = str(reader.meta()["imported"]["when"])
+    assert main(["sessions", str(tmp_path / "out"), "--format", "json"]) == 0
+    first, _ = json.loads(capsys.readouterr().out)["sessions"]
+    assert (first["path"], first["started"]) == (str(path), when)
 
 
 @pytest.mark.parametrize("form", ["table", "json", "md", "csv"])

@@ -11,6 +11,7 @@ from gpuwatch.core.errors import UsageError
 _INSTEAD = {
     "--price": "give it afterwards: gpuwatch compare STUDY --price STUDY=EUR, "
     "of one run gpuwatch show last --price EUR",
+    "--timeout": "to end it after some time: --duration 90s",
     "--set": "to set a variable: --env bare,set=VAR=VALUE",
 }
 """What does what somebody wants of a run with such an option."""

@@ -172,7 +172,8 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
     mfu, mfu_at_maximum_clock = (each.mfu(flop) for each in mfu_peaks(meta, devices))
     reason = reason_of(reader, meta, state)
     _, loss = ({} if writers else reader.last_reported(("loss",))).get("loss", (None, 0.0))
-    started = iso(clock.get("unix_ns"))
+    imported = moment(str(mapping(meta.get("imported")).get("when")))
+    started = iso(clock.get("unix_ns")) or (imported.isoformat() if imported else "")
     return ListedSession(
         id=str(session.get("id", "")),
         path=reader.path,
@@ -255,10 +256,10 @@ def iso(unix_ns: JSON) -> str:
 
 
 def moment(started: str) -> datetime | None:
-    """Of a text such as ``2026-01-02T03:04:05+00:00``; ``None``: it is none."""
+    """Of a text such as ``2026-01-02T03:04:05+00:00``, in UTC; ``None``: it is none."""
     try:
-        return datetime.fromisoformat(started.replace("Z", "+00:00"))
-    except ValueError:
+        return datetime.fromisoformat(started.replace("Z", "+00:00")).astimezone(timezone.utc)
+    except (ValueError, OverflowError):
         return None
 
 
