@@ -61,7 +61,14 @@ def test_each_phase_has_its_time(
 
 
 @pytest.mark.parametrize(
-    ("loop", "steps"), [("unequal", 12 * 4), ("in_turns", 20 + 11 + 4 * 19), ("taught", 4 + 39)]
+    ("loop", "steps"),
+    [
+        ("unequal", 12 * 4),
+        ("in_turns", 20 + 11 + 4 * 19),
+        ("taught", 4 + 39),
+        ("federated", 5 + 4 + 16 * 4),
+        ("of_layers", 3 * 12),
+    ],
 )
 def test_another_optimizer_leads_only_after_many_steps_of_its_own(
     start: Start,  # noqa: F811

@@ -303,6 +303,24 @@ def taking_turns(rounds, ours, others):
             of_other.step()
 
 
+def federated():
+    """Each of five has an optimizer of its own, and five steps in a turn."""
+    each = [Optimizer(model.parameters(), lr=0.1) for _ in range(5)]
+    for optimizer in each * 4:
+        for _ in range(5):
+            model(ROWS).mean().backward()
+            optimizer.step()
+
+
+def of_layers():
+    """Each of twelve steps once."""
+    each = [Optimizer(model.parameters(), lr=0.1) for _ in range(12)]
+    for _ in range(3 * STEPS):
+        model(ROWS).mean().backward()
+        for optimizer in each:
+            optimizer.step()
+
+
 def line_search():
     """Some closures are called once, some twice."""
     optimizer = Closures(model.parameters(), lr=0.1)

@@ -36,7 +36,7 @@ _MOST_STEPS = 1000
 """Most steps of one line."""
 _LEADS_AFTER, _LEADS_AGAIN_AFTER = 10, 2
 """Steps without one of the leading optimizer with which another leads: fewer are a part of a GAN's
-step. One that has led before does so earlier, since a program may train in turns."""
+step. Once one did, others do so earlier, since a program may train in turns."""
 
 _NO_STEPS = (
     "backward passes, but no step of an optimizer of torch was seen: a compiled step, and an "
@@ -138,8 +138,7 @@ class Tracker:
         self._parameters: dict[int, int] = {}
         """Elements of each parameter that an optimizer has updated in the first two steps."""
         self._leader: Any = None
-        self._led: set[int] = set()
-        """Optimizers that have led."""
+        self._leads_after = _LEADS_AFTER
         self._others: Counter[int] = Counter()
         """Steps of other optimizers since the leader's last."""
         self._batches: Any = None
@@ -386,7 +385,6 @@ class Tracker:
             if leader is not None and not self._takes_over(optimizer):
                 return
             self._leader = weakref.ref(optimizer)
-            self._led.add(id(optimizer))
             self._look_at_trained()
         self._others.clear()
         if self._phases.in_backward:
@@ -398,8 +396,11 @@ class Tracker:
     def _takes_over(self, optimizer: Any) -> bool:
         """Whether another optimizer leads with the step that it took."""
         self._others[id(optimizer)] += 1
-        after = _LEADS_AGAIN_AFTER if id(optimizer) in self._led else _LEADS_AFTER
-        return self._others[id(optimizer)] >= after
+        # Optimizers that take one step each, as of each layer, are of one step.
+        again = self._others.total() - len(self._others)
+        if over := self._others[id(optimizer)] > 1 and again > self._leads_after - 2:
+            self._leads_after = _LEADS_AGAIN_AFTER
+        return over
 
     # Steps that are passed over.
 
