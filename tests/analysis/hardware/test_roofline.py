@@ -235,6 +235,8 @@ def test_a_doubtful_ceiling_makes_the_verdict_conditional() -> None:
     assert found.bound == "compute"
     assert found.text.startswith("compute-bound, if the bfloat16 peak was not measured too low")
     assert "gpuwatch calibrate" in (found.hint or "")
+    low = roofline_of(Program("run"), Rates(flop=1e13, bytes=1e11), doubted, "bfloat16").verdict
+    assert "10 % of the doubtful bfloat16 peak" in low.text
 
 
 @pytest.mark.parametrize(

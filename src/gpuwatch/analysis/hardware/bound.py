@@ -170,7 +170,7 @@ def _cannot_tell(why: str, hint: str | None = None) -> Verdict:
 
 
 def _of(share: float | None, ceiling: Ceiling) -> str:
-    return f"{units.percent(share)} of the {ceiling.text}"
+    return f"{units.percent(share)} of the {'doubtful ' if ceiling.doubt else ''}{ceiling.text}"
 
 
 def _share(share: float | None, ceiling: Ceiling) -> str:

@@ -134,9 +134,8 @@ def _own_cores(session: Summary) -> float | None:
     used = session.metrics.get("process.cpu.time")
     if used is not None and (used.method is Method.MEASURED or used.coverage is not None):
         return used.per_second(session.window.seconds)
-    timing = session.timing
-    used_s, real = timing.cpu_seconds, timing.real_seconds
-    if session.window.kind == _WHOLE_RUN and not timing.cpu_is_bound and used_s is not None:
+    used_s, real = session.timing.cpu_seconds, session.timing.real_seconds
+    if session.window.kind == _WHOLE_RUN and not session.timing.cpu_is_bound and used_s is not None:
         return used_s / real if real and real > 0 else None
     most = None if used is None else used.per_second(session.window.seconds)
     return most if most is not None and most < _LITTLE_CORES else None

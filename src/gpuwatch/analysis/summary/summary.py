@@ -68,7 +68,6 @@ class Timing:
     """As the system's: also ``None`` where both together are too few ticks to tell them apart."""
     sys_seconds: float | None
     cpu_seconds: float | None = None
-    """Both together."""
     cpu_is_bound: bool = False
     """CPU seconds are lower bounds: they were read shortly before the end."""
     profile_seconds: float | None = None
