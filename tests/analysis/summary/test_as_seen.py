@@ -47,6 +47,26 @@ def test_the_work_of_a_step_is_the_mean_where_steps_differ(make: Make) -> None:
     of_one = make(steps=STEPS).count["flop_per_step"]
     assert told.count["flop_per_step"] == pytest.approx((5 * 1e9 + 15 * of_one) / 20)
     assert told.efficiency.flop_rate.value * 0.5 == pytest.approx(told.count["flop_per_step"])
+    partial = [{**each, "flop": 1e9, "partial": [each["step"]]} for each in STEPS]
+    assert make(steps=partial).count["flop_per_step"] == of_one
+    none = make(steps=[{**each, "flop": 0.0} for each in STEPS])
+    assert none.count["flop_per_step"] == 0
+    some = [{**each, "flop": 1e9} for each in STEPS[:3]] + STEPS[3:]
+    assert make(steps=some, count={"flop_per_step": None}).count["flop_per_step"] is None
+
+
+@pytest.mark.parametrize(
+    ("counted", "note"),
+    [([], None), ([1e9, 2e9, 3e9], "FLOP of the most usual kind are the mean of 3 counted steps")],
+)
+def test_where_kinds_of_steps_differ_no_note_says_that_all_are_as_the_counted_one(
+    make: Make, counted: list[float], note: str | None
+) -> None:
+    count = {"flop_per_step": 2e9, "counted_flop": counted}
+    steps = [{**each, "flop": 1e9} for each in STEPS]
+    notes = make(steps=steps, count=count, extra={"timing": {"cost": 0.001}}).notes
+    assert not any("in every step" in each for each in notes)
+    assert note is None or any(note in each for each in notes)
 
 
 def test_an_evaluation_is_in_no_step_whose_time_only_the_ends_tell(make: Make) -> None:
@@ -174,6 +194,29 @@ def test_rare_long_steps_stretch_no_phases_of_others(make: Make, long: int, draw
     unknown = told.steps.undrawn_seconds
     assert unknown == (pytest.approx(whole - known) if drawn < 4 else None)
     assert any("of long steps not drawn" in note for note in told.notes) is (drawn < 4)
+
+
+def test_a_few_lines_without_a_long_step_do_not_tell_what_is_usual(make: Make) -> None:
+    lines = []
+    for number in range(1, 41):
+        seconds = [0.05] * 9 + [0.05 if number == 1 else 0.8]
+        forward = 0.25 + 0.75 * (number % 4 > 0)  # of three of four long ones
+        phases = {"data": 0.25} if number == 1 else {"forward": forward}
+        phases["other"] = 0.0
+        more = {"phases": phases, "sampled": 5}
+        lines.append(step_line(number * 10, seconds, 5.0 + number, count=10, **more))
+    told = make(steps=lines).steps
+    assert told.phases["data"] < 0.02 * told.mean_seconds
+
+
+def test_one_very_long_step_does_not_tell_what_many_long_ones_did(make: Make) -> None:
+    lines = []
+    for number in range(1, 41):
+        longest = {10: 20.0, 20: 0.3, 30: 0.3, 40: 0.3, 35: 0.3}.get(number, 0.05)
+        phases = {"data": 0.05 + (19.95 if number == 10 else 0.0), "other": 0.2}
+        more = {"phases": phases, "sampled": 5}
+        lines.append(step_line(number * 10, [0.05] * 9 + [longest], 5.0 + number, count=10, **more))
+    assert make(steps=lines).steps.undrawn_seconds == pytest.approx(4 * 0.25 / 400)
 
 
 def test_what_the_hook_took_is_told_and_how_it_timed_the_steps(make: Make) -> None:

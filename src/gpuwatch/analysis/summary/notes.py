@@ -121,16 +121,18 @@ def _as_seen(
     count = mapping(meta.get("count"))
     counted = map(number, sequence(count.get("counted_flop")))
     flop = [each for each in counted if each is not None]
+    mixed = any(row.flop is not None for row in timed)
     if len(set(flop)) > 1:
         from gpuwatch.analysis.statistics.intervals import difference  # loads numpy
 
         mean = difference(flop)  # of three or more
         low, high = (min(flop), max(flop)) if mean is None else (mean.low, mean.high)
         texts.append(
-            f"the work of a step varies: its FLOP are the mean of {len(flop)} counted steps, "
+            f"the work of a step varies: {'FLOP of the most usual kind' if mixed else 'its FLOP'} "
+            f"are the mean of {len(flop)} counted steps, "
             f"{'from' if mean is None else '95 % interval'} {units.span(low, high, 'FLOP')}"
         )
-    elif "timing" in meta and "flop_per_step" in count and not flop and every > 1:
+    elif "timing" in meta and "flop_per_step" in count and not (flop or mixed) and every > 1:
         texts.append("FLOP were counted in one step, and are taken to be the same in every step")
     if count.get("at_least") is True:
         texts.append("FLOP and FLOP/s are at least those told: not every kind of step was counted")

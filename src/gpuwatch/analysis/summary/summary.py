@@ -49,7 +49,7 @@ _MUCH = 1.05
 _LONG = 3.0
 """Times the median from which on a step is a long one."""
 _MANY = 4.5
-"""How many long steps that were drawn tell what the others did."""
+"""How many long steps that were drawn tell what the others did; none makes more of the time."""
 
 
 @dataclass(frozen=True)
@@ -452,7 +452,8 @@ def _of_drawn(
         [row for row in timed if (max(rates.full_times(row), default=0.0) > limit) is apart]
         for apart in (False, True)
     )
-    if not (with_phases(usual) and any(map(rates.full_times, usual))):
+    # A few lines without a long step would not tell what is usual.
+    if with_phases(usual) < with_phases(long) or not any(map(rates.full_times, usual)):
         usual, long = list(timed), []
     full = [rates.full_times(row) for row in usual]
     of_usual = sum(map(sum, full)) / sum(map(len, full))
@@ -463,7 +464,7 @@ def _of_drawn(
     more = np.array([sum((row.phases.get(name, 0.0) for row in long), 0.0) for name in names])
     more -= with_phases(long) * each
     lasting, every = times[times > limit] - of_usual, (mean - of_usual) * times.size
-    if more.sum() * lasting.size > _MANY * lasting.sum():
+    if more.sum() * lasting.size > _MANY * lasting.sum() > _MANY**2 * lasting.max(initial=0.0):
         more *= every / more.sum()
     undrawn = max(0.0, float(every - more.sum())) / times.size
     each += more / times.size
