@@ -653,6 +653,14 @@ def test_steps_and_whole_runs_are_never_mixed(tmp_path: Path) -> None:
     assert question.contrasts[0].verdict.kind is Kind.CANT_TELL
 
 
+def test_a_run_whose_steps_are_too_short_to_be_sampled_is_not_said_to_have_none(
+    tmp_path: Path,
+) -> None:
+    result = result_of(tmp_path, [PAIR], EFFECTS, options={2: {"interval": 1000.0}})
+    (note,) = [each for each in doubts(result) if "of the whole run" in each]
+    assert "(1 of 8 runs): fewer than two samples fell into the timed steps" in note
+
+
 def test_a_run_that_was_to_last_a_time_has_a_step_time_and_no_time_of_its_own(
     tmp_path: Path,
 ) -> None:

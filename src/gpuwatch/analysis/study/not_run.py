@@ -41,7 +41,7 @@ def _which(of: Sequence[NotRun], plan: Plan | None) -> str:
     verb = f"{one} fetched in part" if of[0].in_part else "did not run"
     all_planned = () if plan is None else planned(plan.runs)
     if plan is None or len(runs) < len(of) or all(all_planned.count(e) == 1 for e in labels):
-        return f"{with_counts(labels)} {verb}"
+        return f"{with_counts(labels, labels)} {verb}"
     judged = all(run.block != 0 for run in runs)
     all_runs = [
         run

@@ -104,12 +104,14 @@ def run_notes(result: StudyResult) -> list[str]:
         for session in told
         for note in session_notes(session)
     )
-    timed = [each.path for each in told if each.window.kind == "timed steps"]
-    whole = [names[each.path] for each in told if sound(each) and each.path not in timed]
-    if whole and timed:
+    whole = [names[each.path] for each in told if sound(each) and not each.steps.count]
+    if whole and any(each.window.kind == "timed steps" for each in told):
         seen[_WHOLE_RUN] = whole
+    runs = Counter(names.values())
     return [
-        note if alone or len(of) == len(result.sessions) else f"{with_counts(Counter(of))}: {note}"
+        note
+        if alone or len(of) == len(result.sessions)
+        else f"{with_counts(Counter(of), runs)}: {note}"
         for note, of in seen.items()
     ]
 

@@ -30,18 +30,26 @@ def missing(sessions: Sequence[Summary]) -> dict[str, list[str]]:
         for session in sessions
         for name, reason in _unknown(session).items()
     )
+    labels = {each.id: str(each.environment.get("label") or each.label) for each in sessions}
     quantities = {}
     for reason, told in found.items():
-        affected = {of.id: str(of.environment.get("label") or of.label) for _, of in told}
-        some = len(affected) < len({session.id for session in sessions})
-        which = f" ({with_counts(Counter(affected.values()))})" if some else ""
+        affected = Counter(labels[of] for of in dict.fromkeys(of.id for _, of in told))
+        some = affected.total() < len(labels)
+        which = f" ({with_counts(affected, Counter(labels.values()))})" if some else ""
         quantities[f"{reason}{which}"] = _together(list(dict.fromkeys(name for name, _ in told)))
     return quantities
 
 
-def with_counts(labels: Counter[str]) -> str:
-    """``bare (3 runs), docker``."""
-    return ", ".join(f"{each} ({n} runs)" if n > 1 else each for each, n in labels.items())
+def with_counts(labels: Counter[str], runs: Counter[str]) -> str:
+    """``bare (3 of 7 runs), docker``; ``runs``: how many each label has in all."""
+    return ", ".join(
+        f"{each} ({n} of {runs[each]} runs)"
+        if n < runs[each]
+        else f"{each} ({n} runs)"
+        if n > 1
+        else each
+        for each, n in labels.items()
+    )
 
 
 def missing_notes(sessions: Sequence[Summary]) -> list[str]:
