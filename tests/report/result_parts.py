@@ -60,7 +60,7 @@ def noise(verdict: Verdict, hostile: str) -> NoiseFloor:
             DetectableChange(7, 0.005, 0.016, True),
             DetectableChange(20, 0.002, 0.013, True),
         ),
-        sentence=f"One run here varies by 0.3 %, drift taken out.{hostile}",
+        sentence=f"bare#2 against bare#1: one run varies by 0.3 %, drift taken out.{hostile}",
     )
 
 

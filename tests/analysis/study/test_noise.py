@@ -23,7 +23,7 @@ def contrast(verdict: Verdict) -> Contrast:
 
 def floor(log_ratios: list[float], margin: float = MARGIN) -> NoiseFloor:
     (verdict,) = paired([log_ratios], margin)
-    found = noise_floor("mnist-cnn in bare", contrast(verdict), margin)
+    found = noise_floor("mnist-cnn in bare", "B against A", contrast(verdict), margin)
     assert found is not None
     return found
 
@@ -62,7 +62,7 @@ def test_it_says_what_five_to_twenty_blocks_can_tell() -> None:
     assert found.resolves[2] == resolves(found.noise, MARGIN, 10)
     usual = found.resolves[2]
     assert found.sentence == (
-        "One run here varies by 0.2 % (0.1 to 0.5 % by 7 blocks; drift taken out). "
+        "B against A: one run varies by 0.2 % (0.1 to 0.5 % by 7 blocks; drift taken out). "
         f"10 blocks find a change of {usual.excludes_zero * 100:.1f} % or more, and call it SLOWER "
         f"from {usual.beyond_margin * 100:.1f} % on (in 4 of 5 studies); SAME needs 5 blocks."
     )
@@ -100,7 +100,7 @@ def test_three_blocks_give_a_rough_figure() -> None:
 
 def test_runs_without_blocks_keep_their_drift() -> None:
     (verdict,) = unpaired(QUIET, [QUIET[::-1]], MARGIN)
-    found = noise_floor("x", contrast(verdict), MARGIN)
+    found = noise_floor("x", "B against A", contrast(verdict), MARGIN)
     assert found is not None
     assert "% by 7 runs of each; drift included, as the runs share no blocks)" in found.sentence
 
@@ -109,4 +109,4 @@ def test_runs_without_blocks_keep_their_drift() -> None:
     "verdict", [invalid(["not the same GPU"], MARGIN, True, 7), paired([[0.001]], MARGIN)[0]]
 )
 def test_without_a_spread_there_is_no_noise_floor(verdict: Verdict) -> None:
-    assert noise_floor("x", contrast(verdict), MARGIN) is None
+    assert noise_floor("x", "B against A", contrast(verdict), MARGIN) is None

@@ -39,11 +39,11 @@ _ABSURD = 1.0
 """Relative change from which on the exact size is not reported."""
 
 
-def noise_floor(label: str, contrast: Contrast, margin: float) -> NoiseFloor | None:
+def noise_floor(label: str, sides: str, contrast: Contrast, margin: float) -> NoiseFloor | None:
     """The noise floor from an environment compared with itself; ``None`` if noise or interval is
     unknown.
 
-    ``margin``: relative change that matters.
+    ``sides``: the two, as each verdict has its own noise. ``margin``: relative change that matters.
     """
     verdict = contrast.verdict
     if verdict.noise is None or verdict.change is None or not math.isfinite(verdict.noise):
@@ -53,7 +53,8 @@ def noise_floor(label: str, contrast: Contrast, margin: float) -> NoiseFloor | N
     low, high = _interval(verdict)
     shared = "blocks" if verdict.paired else "runs of each"
     between = f"{_range(low, high)} by {verdict.pairs} {shared}"
-    sentences = [f"One run here varies by {units.percent(verdict.noise)} ({between}; {out})."]
+    varies = f"one run varies by {units.percent(verdict.noise)} ({between}; {out})"
+    sentences = [f"{sides}: {varies}."]
     if verdict.pairs < FEWEST:
         sentences.append(f"{verdict.pairs} {shared} are few: the figure is rough.")
     sentences.append(_resolution(detectable))
@@ -212,7 +213,7 @@ def noise_floors(questions: CaseQuestions) -> Iterator[NoiseFloor]:
             name = environment if environments.count(environment) == 1 else sides
             # That of commands in one environment names it.
             label = f"{case.label.removesuffix(f' in {name}')} in {name}"
-            floor = noise_floor(label, contrast, case.margin)
+            floor = noise_floor(label, sides, contrast, case.margin)
             if floor is not None:
                 yield floor
 
