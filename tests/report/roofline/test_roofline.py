@@ -313,6 +313,9 @@ def test_a_picture_of_nothing_is_one_clear_error(
     assert error.count("\n") == 1
     assert main(["roofline", str(path)]) == 3
     assert capsys.readouterr().err == error
+    unknown = record(tmp_path / "u.gpuwatch", devices=[("gpu0", "gpu", "a GPU", "GPU-8", {})])
+    assert main(["roofline", str(unknown), "--format", "svg"]) == 3
+    assert "to draw: no ceilings are known; `gpuwatch calibrate`" in capsys.readouterr().err
     imported = record(tmp_path / "i.gpuwatch", extra={"workload": {"kind": "import"}})
     assert main(["roofline", str(imported)]) == 3
     assert f"see `gpuwatch kernels {imported}`" in capsys.readouterr().err

@@ -74,7 +74,10 @@ def render(paths: list[Path], form: str) -> str:
         listed = [json.roofline(figure) for figure in rooflines]
         return json.dumps({"schema": JSON_SCHEMA, "rooflines": listed})
     if picture is None:
-        reasons = dict.fromkeys(figure.reason or figure.verdict.text for figure in rooflines)
+        reasons = dict.fromkeys(
+            figure.reason or figure.no_ceilings.reason or "no ceilings are known"
+            for figure in rooflines
+        )
         hints = dict.fromkeys(figure.verdict.hint for figure in rooflines if figure.verdict.hint)
         raise NotAvailable(
             f"there is no roofline to draw: {'; '.join(reasons)}",
