@@ -169,10 +169,10 @@ def test_a_throughput_of_which_it_cannot_be_told_says_so_and_its_own_noise() -> 
     first = verdict(Kind.SLOWER, interval(3.4, 1.8, 5.0))
     total = replace(verdict(Kind.CANT_TELL, interval(0.3, -6.5, 7.7)), noise=0.034)
     told = said(replace(first, typical=Kind.SLOWER, total=total))
-    assert "steady throughput -0.3 % (-7.1 to +7.0), of which it cannot be told. " in told
+    assert "steady throughput -0.3 % (-7.1 to +7.0), too uncertain to tell. " in told
     assert "noise 0.4 % (throughput 3.4 %)." in told
     alike = replace(first, typical=Kind.SLOWER, total=replace(first, noise=0.004))
-    assert "noise 0.4 %." in said(alike) and "cannot be told" not in said(alike)
+    assert "noise 0.4 %." in said(alike) and "uncertain" not in said(alike)
 
 
 def test_an_end_that_rounds_to_zero_is_not_zero_where_the_interval_excludes_it() -> None:

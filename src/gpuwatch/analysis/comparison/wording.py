@@ -207,7 +207,7 @@ def _typical_step(verdict: Verdict) -> str:
     """``the typical step is the same (+0.2 %)``, where the time of all steps decides."""
     alone = "" if verdict.estimate is None else f" ({signed(verdict.estimate)} %)"
     if verdict.typical is Kind.CANT_TELL:
-        return f"of the typical step it cannot be told{alone}"
+        return f"the typical step is too uncertain to tell{alone}"
     words = {Kind.SLOWER: "slower", Kind.FASTER: "faster"}
     return f"the typical step is {words.get(verdict.typical or Kind.SAME, 'the same')}{alone}"
 
@@ -227,7 +227,7 @@ def _decided(
         return f"{other.label} costs less than {margin} here: {told} against {baseline.label}."
     told = f": {_both(metric, rate, verdict, _change)}"
     if verdict.total is not None and verdict.total.kind is Kind.CANT_TELL:
-        told += ", of which it cannot be told"
+        told += ", too uncertain to tell"
     if verdict.total is not None and verdict.by_total:
         total, typical = throughput(verdict.total), _typical_step(verdict)
         if verdict.kind is Kind.SMALL:
