@@ -284,9 +284,11 @@ def test_of_two_a_fact_that_differs_is_one_line() -> None:
 
 def test_what_is_known_of_one_side_alone_is_no_difference() -> None:
     torch = Difference("workload", "torch", ("2.6.0", None))
+    python = Difference("workload", "python", (None, "3.12"))
     unset = Difference("process", "process.env.OMP_NUM_THREADS", (None, "1"))
-    assert difference_items([torch, unset], ["A", "B"]) == [
+    assert difference_items([torch, python, unset], ["A", "B"]) == [
         Heading("A → B"),
         Sentence("OMP_NUM_THREADS", "— → 1"),
-        Sentence("of one side alone", "workload: torch"),
+        Sentence("of A alone", "workload: torch"),
+        Sentence("of B alone", "workload: python"),
     ]

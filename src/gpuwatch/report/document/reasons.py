@@ -221,8 +221,8 @@ def facts(question: Question) -> Section:
 
 
 def difference_items(differences: Sequence[Difference], labels: Sequence[str]) -> list[Item]:
-    """A line for each fact that differs: of two ``13.0 → 12.8``, of more who has what; and one with
-    the names of those that only some have or tell."""
+    """A line for each fact that differs: of two ``13.0 → 12.8``, of more who has what; and one
+    for each side, with the names of those that it alone has or tells."""
     partly = [each for each in differences if None in each.values and not _may_be_unset(each)]
     whole = [each for each in differences if each not in partly]
     items: list[Item] = [Heading(" → ".join(labels))] if whole and len(labels) == 2 else []
@@ -233,10 +233,16 @@ def difference_items(differences: Sequence[Difference], labels: Sequence[str]) -
             of_text = grouped(zip(texts, labels, strict=True))
             told = "; ".join(f"{', '.join(names)}: {text}" for text, names in of_text.items())
         items.append(Sentence(difference_name(each), told))
-    if partly:
-        names = ", ".join(difference_name(each) for each in partly)
-        items.append(Sentence("of one side alone" if len(labels) == 2 else "not of all", names))
-    return items
+    known = grouped(
+        (
+            ", ".join(
+                of for of, value in zip(labels, each.values, strict=True) if value is not None
+            ),
+            difference_name(each),
+        )
+        for each in partly
+    )
+    return [*items, *(Sentence(f"of {of} alone", ", ".join(names)) for of, names in known.items())]
 
 
 def _may_be_unset(difference: Difference) -> bool:
