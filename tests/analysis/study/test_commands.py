@@ -246,6 +246,15 @@ def test_of_two_files_of_one_name_each_counts(tmp_path: Path) -> None:
     assert "different program (SHA-256)" in reasons(only(read_sessions(paths)))
 
 
+def test_a_program_under_another_name_is_the_same(tmp_path: Path) -> None:
+    def differing(name: str, digest: str) -> bool:
+        options = {"fp32": {"digest": f"my copy.py {digest}"}}
+        facts = differing_facts(only(read_study(study(tmp_path / name, options=options))))
+        return "gpuwatch.program.sha256" in [each.key for each in facts]
+
+    assert not differing("same", "3fa1c0e2b7d4") and differing("other", "111111111111")
+
+
 def test_files_that_only_one_command_names_belong_to_it(tmp_path: Path) -> None:
     digest = "train.py 3fa1c0e2b7d4, b.yaml 111111111111"
     folder = study(tmp_path / "s", options={"fp32": {"digest": digest}})

@@ -118,6 +118,8 @@ _LONGEST_NAME = 60
 """Characters of a file's name that are shown."""
 SAME_WORK = 0.01
 """Relative difference of counted FLOP or samples that counting methods explain."""
+PROGRAM = "gpuwatch.program.sha256"
+"""The fact that has the files of a command with their digests."""
 RATES = "their samples/s can be compared, below"
 """Behind the reason of a pair whose steps are unlike by design."""
 
@@ -284,9 +286,14 @@ def _changed(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
 
 def _recorded(session: Summary) -> list[tuple[str, str]]:
     """The files of a command with their digests, from ``src/train.py 3fa1c0e2b7d4, a.yaml ...``."""
-    files = mapping(session.facts.get("host")).get("gpuwatch.program.sha256")
+    files = mapping(session.facts.get("host")).get(PROGRAM)
     entries = (each.rpartition(" ") for each in str(files or "").split(", ") if each)
     return [(path, digest) for path, _, digest in entries]
+
+
+def digests(session: Summary) -> list[str]:
+    """Of the files of a command, in their order."""
+    return [digest for _, digest in _recorded(session)]
 
 
 def _variables(session: Summary) -> str | None:

@@ -27,6 +27,7 @@ from gpuwatch.analysis.comparison.comparison_row import (
     with_ratios,
 )
 from gpuwatch.analysis.comparison.notes import session_notes
+from gpuwatch.analysis.comparison.same_work import PROGRAM, digests
 from gpuwatch.analysis.hardware.energy import COUNTER
 from gpuwatch.analysis.hardware.kernels import MOST, KernelRow, differing_kernels
 from gpuwatch.analysis.results import ComparisonRow, Difference, Question, Run
@@ -241,7 +242,9 @@ def differences(sessions: Sequence[Summary]) -> tuple[Difference, ...]:
     differing = []
     for scope, key in sorted(keys):
         values = tuple(mapping(scopes.get(scope)).get(key) for scopes in fingerprints)
-        if any(value != values[0] for value in values):
+        # The same content under another name is the same program.
+        told = [*map(digests, sessions)] if key == PROGRAM else values
+        if any(each != told[0] for each in told):
             differing.append(Difference(scope, key, values))
     return tuple(differing)
 
