@@ -159,3 +159,26 @@ def test_a_counter_that_was_last_read_before_the_end_is_not_told_as_of_all(tmp_p
     assert partly_sampled([half]) == (
         "process I/O write: samples cover only 50 % of the timed steps",
     )
+
+
+def test_what_a_lost_run_counted_up_to_its_last_sample_is_not_told_as_of_all(
+    tmp_path: Path,
+) -> None:
+    devices = (("workload", "workload", "io.py", None, {}),)
+
+    def written(name: str, **extra: object) -> Statistic:
+        found = sessions.summary(
+            tmp_path / name,
+            devices=devices,
+            counters={("workload", "process.io.write"): 100.0},
+            steps=[],
+            extra=extra,
+        )
+        assert partly_sampled([found]) == ()
+        return found.metrics["process.io.write"]
+
+    whole, lost = written("whole.gpuwatch", closed={"t": 17 * 10**9}), written("lost.gpuwatch")
+    assert whole.max == lost.max == pytest.approx(1650)
+    assert (whole.method.value, lost.method.value) == ("measured", "bound")
+    assert lost.source.endswith("at least: up to the last sample")
+    assert lost.per_second(16.5) == pytest.approx(100)

@@ -9,6 +9,8 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading.reader import SessionReader
 
+WHOLE_RUN = "whole run"
+"""Kind of a window that covers the whole session, up to its last sample."""
 _FEWEST_SAMPLES = 2
 _LONGEST = 1e9
 """Seconds beyond which a run cannot have taken: files may come from anywhere."""
@@ -51,7 +53,7 @@ def timed_window(steps: Sequence[StepLine], sample_times: Sequence[int]) -> Wind
 
 
 def _window(span: tuple[int, int] | None, sample_times: Sequence[int]) -> Window:
-    whole = Window("whole run", 0, sample_times[-1] if sample_times else 0)
+    whole = Window(WHOLE_RUN, 0, sample_times[-1] if sample_times else 0)
     if span is None or sum(span[0] <= t <= span[1] for t in sample_times) < _FEWEST_SAMPLES:
         return whole
     return Window("timed steps", *span)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 from gpuwatch.analysis.samples.channels import FULL
 from gpuwatch.analysis.samples.cpu_time import core_wait, threads_of
+from gpuwatch.analysis.samples.window import WHOLE_RUN
 from gpuwatch.analysis.summary.notes import COSTLY, HOOK
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
@@ -22,8 +23,6 @@ _LEAST_COVERED = 0.05
 _LITTLE_CORES = 0.05
 """Upper bound of a program's own cores up to which the share of others is known by it."""
 OTHERS = "other programs used"
-_WHOLE_RUN = "whole run"
-"""Kind of a window that covers the whole session."""
 _ONCE = 1e-4
 """Share that is told of a metric that was read once: more than 0 %, less than is shown."""
 _MOST_NAMED = 4
@@ -79,7 +78,7 @@ def partly_sampled(
     lacking: dict[str, list[tuple[float, str]]] = {}
     for session in sessions:
         covered = {k: of.coverage for k, of in session.metrics.items() if of.coverage is not None}
-        timed = session.window.kind != _WHOLE_RUN
+        timed = session.window.kind != WHOLE_RUN
         seconds = session.seconds or 0.0
         if not timed and seconds < 3 * (session.interval_seconds or 0.0):
             continue
@@ -135,7 +134,7 @@ def _own_cores(session: Summary) -> float | None:
     if used is not None and (used.method is Method.MEASURED or used.coverage is not None):
         return used.per_second(session.window.seconds)
     used_s, real = session.timing.cpu_seconds, session.timing.real_seconds
-    if session.window.kind == _WHOLE_RUN and not session.timing.cpu_is_bound and used_s is not None:
+    if session.window.kind == WHOLE_RUN and not session.timing.cpu_is_bound and used_s is not None:
         return used_s / real if real and real > 0 else None
     most = None if used is None else used.per_second(session.window.seconds)
     return most if most is not None and most < _LITTLE_CORES else None

@@ -14,7 +14,7 @@ from gpuwatch.analysis.samples.cpu_time import MOST_SECONDS, TICK_SECONDS
 from gpuwatch.analysis.samples.rates import Span, StepLine, intervals, mean_rate, spread, works
 from gpuwatch.analysis.samples.source import Column, Source
 from gpuwatch.analysis.samples.step_lines import NO_STEPS, ends_told
-from gpuwatch.analysis.samples.window import Window
+from gpuwatch.analysis.samples.window import WHOLE_RUN, Window
 from gpuwatch.analysis.statistics.description import Statistic, describe, unavailable
 from gpuwatch.core import units
 from gpuwatch.core.metrics import CATALOGUE, DERIVED, Kind, Method
@@ -52,7 +52,10 @@ def statistics_of(
     start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
     edges = [start, *source.edges(start, end), end] if end > start else []
     silent = NO_STEPS if steps else silent
-    told = ends_told(reader.meta())
+    meta = reader.meta()
+    told = ends_told(meta)
+    # What a lost run counted after its last sample is not known.
+    cut = window.kind == WHOLE_RUN and "closed" not in meta
     statistics: dict[str, Statistic] = {}
     single: dict[tuple[str, str], Statistic] = {}
     others = dict.fromkeys(
@@ -62,7 +65,7 @@ def statistics_of(
         of_metric = [channel for channel in channels if channel.metric == name]
         columns = source.columns(of_metric, window) if of_metric else {}
         for channel in of_metric:
-            single[channel.device, name] = _describe([channel], [columns[channel.id]])
+            single[channel.device, name] = _describe([channel], [columns[channel.id]], cut)
         if name in DERIVED:
             statistics[name] = _derived(name, spans, edges, count, doubt, silent, told=told)
         elif name in CATALOGUE:
@@ -73,9 +76,9 @@ def statistics_of(
             if len(pooled) == 1:
                 described = single[pooled[0].device, name]
             else:
-                described = _describe(pooled, [columns[channel.id] for channel in pooled])
+                described = _describe(pooled, [columns[channel.id] for channel in pooled], cut)
             statistics[name] = _resolved(described) if name == CPU_TIME else described
-    if mapping(reader.meta().get("workload")).get("kind") == "import":
+    if mapping(meta.get("workload")).get("kind") == "import":
         statistics = {
             name: unavailable(metric.unit, "", _IMPORTED) for name, metric in CATALOGUE.items()
         }
@@ -89,7 +92,8 @@ def statistics_of(
     }
 
 
-def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column]) -> Statistic:
+def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column], cut: bool) -> Statistic:
+    """``cut``: the run may have gone on after the window."""
     first = channels[0]
     sampled = [c for c in channels if c.sampled_as is not Method.UNAVAILABLE] or [first]
     method, source = sampled[0].sampled_as, sampled[0].source
@@ -103,6 +107,8 @@ def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column]) -> Stat
             values, reason = values[:0], "a difference needs two samples, and the window has fewer"
         elif coverage < FULL:
             method, source = Method.BOUND, f"{source}; at least: {_part(coverage)}"
+        elif cut:
+            method, source = Method.BOUND, f"{source}; at least: up to the last sample"
         elif coverage < 1:
             values, source = values / coverage, f"{source}; scaled: {_part(coverage)}"
     else:
@@ -110,7 +116,7 @@ def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column]) -> Stat
     described = describe(
         values, unit=first.unit, method=method, source=source, reason=first.reason or reason
     )
-    if described.count and (first.kind != Kind.COUNTER.value or coverage < FULL):
+    if described.count and (first.kind != Kind.COUNTER.value or method is Method.BOUND):
         described = replace(described, coverage=coverage)
     # Without any: a counter, or a single sample, of which nobody knows since when it stands.
     weighted = [(each.mean, each.coverage) for each in columns if each.mean is not None]
