@@ -207,6 +207,7 @@ def summarise(folder: Path, say: Callable[[str], None]) -> str:
     except OSError as error:
         error_text = error.strerror
     if error_text is not None:
-        say(f"the summary could not be written: {error_text}")
-        say(f"write it later: {to_paste('report', folder)}")
+        later = to_paste("report", folder)
+        _, _, why = error_text.rpartition("gpuwatch: error: ")
+        say(why if later in why else f"the summary was not written: {why}; later: {later}")
     return short
