@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from gpuwatch.session.reading import samples
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.plan import Part, Plan, PlannedRun
 from gpuwatch.session.study.plan_file import document
-from tests.analysis.sessions import COUNT, STEPS, record
+from tests.analysis.sessions import COUNT, STEPS, record, step_line, summary
 from tests.conftest import Cli
 from tests.report import results
 from tests.session.samples import times_of
@@ -308,6 +309,15 @@ def test_runs_have_a_row_each_with_their_steady_time_and_block(tmp_path: Path) -
         assert row["steady_step_seconds"] == pytest.approx(expected)
         assert row["steps: step time, median [s]"] == pytest.approx(expected)
         assert row["status"] == "finished" and row["exit_code"] == 0
+
+
+def test_what_has_no_unit_is_headed_without_one(tmp_path: Path) -> None:
+    steps = [step_line(n, loss=1.0 / n) for n in range(1, 21)]
+    one = summary(tmp_path / "one.gpuwatch", steps=steps)
+    headings = [
+        each.name for each in runs(replace(results.study_result(tmp_path), sessions=(one,))).columns
+    ]
+    assert "training: last loss" in headings
 
 
 def test_the_ending_of_the_file_says_the_format(path: Path, cli: Cli, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def runs(result: StudyResult) -> Export:
     compared = compare(result.sessions)
     quantities = [
         Column(
-            f"{row.group}: {row.name} [{row.unit}]",
+            f"{row.group}: {row.name}" + (f" [{row.unit}]" if row.unit else ""),
             unit=row.unit,
             method="/".join(dict.fromkeys(method.value for method in row.methods)),
         )
