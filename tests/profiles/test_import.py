@@ -72,6 +72,16 @@ def test_a_session_holds_the_profile_and_where_it_is_from(
     assert said["sha256"] == hashlib.sha256(summary.read_bytes()).hexdigest()
 
 
+def test_the_commands_that_show_an_import_are_told(
+    samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", str(samples / "nsys-stats.csv"), "--label", "nsysrun"]) == 0
+    told = capsys.readouterr().err.splitlines()[-1].partition("gpuwatch show ")[2]
+    name, _, kernels = told.partition(", gpuwatch ")
+    assert kernels == f"kernels {name}"
+    assert main(["show", name]) == main(["kernels", name]) == 0
+
+
 def test_no_time_of_the_run_is_made_up(samples: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = imported(capsys, samples / "nsys-stats.csv")
     assert main(["show", str(path), "--format", "json"]) == 0

@@ -11,10 +11,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from gpuwatch.cli.say import put
+from gpuwatch.cli.say import put, say
 from gpuwatch.core import paths
 from gpuwatch.core.errors import UsageError
-from gpuwatch.core.text import clean
+from gpuwatch.core.text import clean, to_paste
+from gpuwatch.session.study.short_name import short_name
 
 _LONGEST_LABEL = 100
 
@@ -50,4 +51,6 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     for note in notes:
         print(f"note: {clean(note, 600)}", file=sys.stderr)
     put(path)
+    name = short_name(path)
+    say(f"its figures: {to_paste('show', name)}, {to_paste('kernels', name)}")
     return 0
