@@ -66,8 +66,15 @@ def one_line(text: str) -> str:
         (["run", "--set", "A=1,2", "true"], "to set a variable: --env bare,set=VAR=VALUE"),
         (["run", "--timeout", "3", "true"], "to end it after some time: --duration 90s"),
         (["run", "--price", "3", "--", "true"], "gpuwatch show last --price EUR"),
-        (["noise", "--plain"], "unrecognized arguments: --plain; it opens no screen: omit --plain"),
-        (["sweep", "mnist-cnn", "--plain"], "it opens no screen: omit --plain"),
+        (
+            ["noise", "--plain"],
+            "arguments: --plain; it has no plain form: omit --plain",
+        ),
+        (["sweep", "mnist-cnn", "--plain"], "it has no plain form: omit --plain"),
+        (
+            ["demo", "--plain"],
+            "unrecognized arguments: --plain; it has no plain form: omit --plain",
+        ),
         (["show", "--steps"], "see `gpuwatch show --help`"),
         (["show", "a", "b"], "several sessions: gpuwatch compare A B"),
         (["ls"], "did you mean sessions?"),

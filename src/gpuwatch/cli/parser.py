@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
                 if word.startswith("-") and (close := get_close_matches(of, known, n=1)):
                     hint = f"did you mean {close[0]}?"
             if "--plain" in message.split()[2:]:
-                hint = "it opens no screen: omit --plain"
+                hint = "it has no plain form: omit --plain"
             if "--env" in known:
                 hint = _INSTEAD.get(message.split()[2].partition("=")[0], hint)
             if self.prog.endswith(" show") and not message.split()[2].startswith("-"):

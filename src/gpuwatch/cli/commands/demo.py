@@ -14,12 +14,11 @@ from tempfile import TemporaryDirectory
 from gpuwatch.cli.options import screen_options
 from gpuwatch.cli.screen import terminal
 from gpuwatch.core import paths
-from gpuwatch.core.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    terminal.add_arguments(parser)
-    screen_options.add_arguments(parser)
+    terminal.add_arguments(parser, plain=False)
+    screen_options.add_arguments(parser, plain=False)
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
@@ -29,8 +28,6 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         UsageError: there is no terminal to show it on.
     """
     refresh = terminal.refresh(arguments)
-    if arguments.plain:
-        raise UsageError("--plain does not work with demo", "gpuwatch --plain")
     terminal.require("gpuwatch demo, in a terminal")
     from gpuwatch.tui.app import run_demo
     from gpuwatch.tui.home.screen import RECORDING

@@ -10,12 +10,13 @@ from pathlib import Path
 from gpuwatch.tui.display_options import THEMES, DisplayOptions, only_ascii
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--plain",
-        action="store_true",
-        help="print lines of text instead of the screen: for screen readers and pipes",
-    )
+def add_arguments(parser: argparse.ArgumentParser, *, plain: bool = True) -> None:
+    if plain:
+        parser.add_argument(
+            "--plain",
+            action="store_true",
+            help="print lines of text instead of the screen: for screen readers and pipes",
+        )
     parser.add_argument(
         "--ascii",
         action="store_true",

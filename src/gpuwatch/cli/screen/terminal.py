@@ -15,14 +15,14 @@ _NO_SCREEN = ("", "dumb", "unknown")
 """Values of TERM."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the home, attach and replay screens."""
+def add_arguments(parser: argparse.ArgumentParser, *, plain: bool = True) -> None:
+    """The options of the home, attach, replay and demo screens; ``plain``: it has ``--plain``."""
     parser.add_argument(
         "--interval",
         type=float,
         metavar="SECONDS",
-        help=f"time between screen updates (default {REFRESH_SECONDS:g}); with --plain between "
-        "two lines",
+        help=f"time between screen updates (default {REFRESH_SECONDS:g})"
+        + ("; with --plain between two lines" if plain else ""),
     )
 
 
