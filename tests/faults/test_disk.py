@@ -261,6 +261,13 @@ def _stands(path: Path) -> int:
     return last
 
 
+def test_a_run_whose_session_has_no_room_leaves_no_folder(cli: Cli, tmp_path: Path) -> None:
+    with mounted(tmp_path / "disk", "size=24k") as disk:
+        said = cli("--record", "--out", disk, "--", "true", code=2).stderr
+        assert "is full; free some space" in said and said.count("\n") == 1
+        assert list(disk.iterdir()) == []
+
+
 def test_a_disk_that_is_full_at_the_start_or_for_the_summary_is_one_line(
     cli: Cli, disk: Path, note_fault: Callable[[Row], None]
 ) -> None:

@@ -59,8 +59,14 @@ def record(request: Request, observer: Observer) -> ExitCode:
     observer.study_created(folder)
     if request.while_pid is not None:
         _sweep_thrown_away(request.out.parent)
-    with study_folder.held(folder):
-        code = StudyRun(resolved, folder, observer).execute()
+    try:
+        with study_folder.held(folder):
+            code = StudyRun(resolved, folder, observer).execute()
+    except StorageError:
+        if not study_folder.sessions_in(folder):  # no list would show what is left
+            with contextlib.suppress(GpuwatchError):
+                remove(removal(folder, None))
+        raise
     if request.while_pid is not None and start_time(request.while_pid) is None:  # or a zombie
         with contextlib.suppress(OSError, GpuwatchError):  # only that screen would have read it
             remove(removal(folder, None))
