@@ -13,7 +13,7 @@ from gpuwatch.session import placement
 from gpuwatch.session.placement import JobState, Placement
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.blocks import plan_runs
-from gpuwatch.session.study.estimate import about, cell, history, times_of_study, timing
+from gpuwatch.session.study.estimate import KnownTimes, about, cell, history, times_of_study, timing
 from gpuwatch.session.study.plan import Part, Plan, PlannedRun
 from gpuwatch.session.study.progress import seconds_to_go
 from gpuwatch.session.writing.statements import meta
@@ -56,7 +56,7 @@ def made(tmp_path: Path, count: int, seconds: float = 10.0, pause: float = 5.0) 
     ]
 
 
-def test_history_is_the_median_of_what_finished_here(tmp_path: Path) -> None:
+def test_history_is_of_what_finished_here(tmp_path: Path) -> None:
     paths = made(tmp_path, 4)
     folder = paths[0].parent
     paths.append(recorded(folder, RUNS[4], 2000, 1.0, code=1))
@@ -134,6 +134,11 @@ def test_within_a_study_failed_runs_count_too(tmp_path: Path) -> None:
     assert seconds_to_go(RUNS[2:4], timings) == pytest.approx(10 + 4 + 5)
     assert seconds_to_go(RUNS[:1], timings[:1]) == pytest.approx(10)
     assert seconds_to_go(RUNS[1:], timings[:1]) is None
+
+
+def test_rare_long_pauses_are_part_of_the_time_left() -> None:
+    known = KnownTimes({ONE: [1.0]}, [0.1, 0.1, 4.0])
+    assert known.left([ONE] * 10, 9) == pytest.approx(10 + 9 * 1.4)
 
 
 def test_a_file_that_is_no_session_tells_nothing(tmp_path: Path) -> None:
