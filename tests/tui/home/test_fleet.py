@@ -148,6 +148,17 @@ async def test_sixty_four_machines_are_scrolled(session: Make, fake: Fake) -> No
         await pilot.press("home", shows="▸ssh=gpu0 ")
 
 
+async def test_rows_that_have_no_room_are_told(session: Make, fake: Fake) -> None:
+    run = session("run", meta=finished(), alive=False)
+    fake.list(*[entry(run)] * 30)
+    path = session("one", gpus=8)
+    now = (there("ssh=a", path), there("ssh=b", path))
+    async with running(lambda: FleetScreen(lambda: now), (120, 40)) as (app, pilot):
+        await shows(pilot, "2 more rows of ssh=b\n")
+        await pilot.press("down", hides="more rows of")
+        assert screen_text(app).count("/700 W") == 8
+
+
 def test_rows_fit_every_width() -> None:
     host = Host("ssh=" + "x" * 300, None, "y" * 300, 65.0, None)
     for width in (40, 60, 80, 240):

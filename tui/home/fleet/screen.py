@@ -129,6 +129,9 @@ class FleetScreen(Home):
                 drawn[0] = drawn[0].painted("select")
             rows += drawn
             self._drawn += [hosts[n].place] * len(drawn)
+        if (cut := len(rows) - space) > 0:
+            last = fit(clean(self._drawn[-1]), _LONGEST)
+            rows[space - 1] = Line(width).add(f" {cut + 1} more rows of {last}", "muted")
         if not hosts and self._query:
             rows.append(Line(width).add(f" no machine matches {self._query}: Esc shows all"))
         self._shown = frozenset(self._drawn[above : above + space])
