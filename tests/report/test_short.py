@@ -18,6 +18,7 @@ from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.study.cost import run_cost, run_energy
 from gpuwatch.analysis.study.read import read_study
 from gpuwatch.analysis.summary.listing import listing
+from gpuwatch.analysis.summary.load import load_notes
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.cli import main
 from gpuwatch.report import json, markdown
@@ -320,6 +321,13 @@ def test_the_load_of_other_programs_is_said_of_a_run_alone(tmp_path: Path) -> No
         found = summarise(reader)
     assert note in as_json.summary(found)["session"]["notes"]
     assert note in as_text(document(compare([found]), ""), 100)
+    own = found.metrics["process.cpu.time"]
+    assert own.max is not None
+    for share, known in ((0.1, 1), (0.04, 0)):  # of the window, of which its own time is known
+        part = replace(own, max=own.max * share, coverage=share)
+        metrics = {**found.metrics, "process.cpu.time": part}
+        notes = load_notes([replace(found, metrics=metrics)])
+        assert len(notes) == known and all("used 80 % of the CPU" in each for each in notes)
 
 
 def test_others_had_the_cores_of_a_run_that_used_less_than_a_tick(tmp_path: Path) -> None:

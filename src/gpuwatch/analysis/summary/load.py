@@ -115,7 +115,7 @@ def others_share(session: Summary) -> float | None:
 
     It includes time taken by the hypervisor. ``None`` where the workload's own time is unknown.
     """
-    if not sampled(session, "hw.cpu.utilization"):
+    if not (sampled(session, "hw.cpu.utilization") and sampled(session, "process.cpu.time")):
         return None
     busy, own = mean_of(session, "hw.cpu.utilization"), _own_cores(session)
     cores = number(mapping(session.facts.get("host")).get("cpu.core.logical.count"))
