@@ -259,6 +259,22 @@ def test_a_folder_that_is_no_study_and_one_that_cannot_be_written_are_told(
     assert "cannot be written" in told("rename", studies / "pair", "x", code=2)
 
 
+def test_a_folder_or_file_here_does_not_hide_a_session_of_its_name(
+    studies: Path, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told("rename", "id2", "runs")
+    (tmp_path / "here" / "runs").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    told("tag", "runs", "kept")
+    assert "kept" in told("show", "runs", "--json")
+    (tmp_path / "here" / "runs").rmdir()
+    (tmp_path / "here" / "runs").write_text("no session")
+    assert "kept" in told("show", "runs", "--json")
+    assert "not a gpuwatch session" in told("show", "./runs", code=2)
+    told("rename", "id2", "other")
+    assert "not a gpuwatch session" in told("show", "runs", code=2)
+
+
 def test_of_a_lone_session_the_study_is_named(studies: Path, told: Told) -> None:
     assert told("rename", "id2", "second") == "gpuwatch: alone is called second\n"
     assert told("tag", "second", "+x") == "gpuwatch: alone: x\n"
@@ -352,7 +368,7 @@ def test_a_link_and_a_folder_of_studies_are_refused(studies: Path, told: Told) -
     (studies / "link").symlink_to(studies / "pair")
     assert "is a link" in told("delete", "--yes", studies / "link", code=2)
     assert "is not a study; name a study in it" in told("delete", "--yes", studies, code=2)
-    assert "is not a study" in told("delete", "--yes", studies.parent.parent, code=2)
+    assert "no session in" in told("delete", "--yes", studies.parent.parent, code=2)
     told("delete", "--yes", "alone")
     assert f"the one in it: gpuwatch delete {studies / 'pair'}" in told("delete", studies, code=2)
 

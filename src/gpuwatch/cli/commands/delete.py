@@ -92,10 +92,10 @@ def _target(text: str) -> tuple[Path, str]:
     path = Path(text)
     if os.path.islink(path):
         raise UsageError(f"{text} is a link", f"name its target: {shell(path.resolve())}")
-    if os.path.isdir(path) and not session_lookup.is_study(path):
-        inside = session_lookup.resolved(session_lookup.sessions_under(path))
+    inside = session_lookup.resolved(session_lookup.sessions_under(path))
+    if inside and not session_lookup.is_study(path):
         studies = list(dict.fromkeys(path_.parent for path_ in inside))
-        hint = f"name a study in it: {shell(studies[0])}" if studies else "see `gpuwatch sessions`"
+        hint = f"name a study in it: {shell(studies[0])}"
         if len(studies) == 1:
             hint = f"the one in it: {to_paste('delete', studies[0])}"
         raise UsageError(f"{text} is not a study", hint)

@@ -140,20 +140,10 @@ def sessions(text: str) -> list[Path]:
     if not text.strip():
         raise UsageError("no session is named", "see `gpuwatch sessions`")
     path = Path(text)
-    # os.path treats a path that it may not read as missing, and raises nothing.
-    if os.path.isdir(path):
-        sessions_ = sessions_under(path)
-        if not sessions_:
-            raise _nothing(text, f"no session in {path}")
-        return sessions_
-    if os.path.exists(path) or path.suffix == SUFFIX or "/" in text:
-        try:
-            path.stat()
-        except OSError as error:
-            gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
-            reason = "no such file" if gone else f"cannot read ({error.strerror})"
-            raise StorageError(f"{reason}: {path}", "see `gpuwatch sessions`") from error
-        return [path]
+    if inside := sessions_under(path):
+        return inside
+    if path.suffix == SUFFIX or "/" in text:
+        return _by_path(path)
     known = known_sessions()
     if text == "last":
         if not known:
@@ -165,6 +155,8 @@ def sessions(text: str) -> list[Path]:
         path for path in known if id_of(path).startswith(text) or path.parent.name == text
     ]
     if not sessions_:
+        if os.path.exists(text):
+            return _by_path(Path(text))
         begin = [path.parent for path in known if path.parent.name.startswith(text)]
         if _labelled(f"tag:{text}", known):
             also = f"; did you mean tag:{text}?"
@@ -174,6 +166,19 @@ def sessions(text: str) -> list[Path]:
     if not text.startswith("tag:"):
         _check_one(text, sessions_)
     return sessions_
+
+
+def _by_path(path: Path) -> list[Path]:
+    """The session file at ``path``."""
+    if os.path.isdir(path):
+        raise _nothing(str(path), f"no session in {path}")
+    try:
+        path.stat()
+    except OSError as error:
+        gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
+        reason = "no such file" if gone else f"cannot read ({error.strerror})"
+        raise StorageError(f"{reason}: {path}", "see `gpuwatch sessions`") from error
+    return [path]
 
 
 def _labelled(text: str, known: Iterable[Path]) -> list[Path]:
@@ -247,10 +252,10 @@ def target(text: str) -> tuple[Path, str]:
         UsageError, StorageError: no session or study matches, or several do.
     """
     path = path_of(text)
-    if os.path.isdir(path):
-        if not is_study(path):
-            raise UsageError(f"{text} is not a study: it has no session", "see `gpuwatch sessions`")
+    if is_study(path):
         return _whole(path.resolve())
+    if sessions_under(path):
+        raise UsageError(f"{text} is not a study: it has no session", "see `gpuwatch sessions`")
     sessions_ = sessions(text)
     folders = list(dict.fromkeys(path.parent for path in sessions_))
     if len(folders) == 1 and (folders[0].name == text or _is_named(folders[0], text)):

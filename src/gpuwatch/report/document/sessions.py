@@ -254,14 +254,14 @@ def _of_host(session: Summary) -> list[tuple[str, str, str]]:
 
 
 def _covered(session: Summary) -> str:
-    """``over 200 timed steps in 7.78 s``; empty: the samples' figures are of the whole run, those
+    """``over 200 timed steps within 7.78 s``; empty: sampled figures are of the whole run, those
     of the steps are not."""
     if session.window.kind != "timed steps":
         return "" if session.steps.count else "over the whole run"
     steps = units.counted(session.steps.count or 0, "timed step")
     # Lines that came late leave a window that is shorter than their steps.
     own = (session.steps.count or 0) * (session.steps.mean_seconds or 0.0)
-    return f"over {steps} in {units.quantity(max(own, session.window.seconds), 's')}"
+    return f"over {steps} within {units.quantity(max(own, session.window.seconds), 's')}"
 
 
 def _each_gpu(compared: Comparison) -> list[Table]:
