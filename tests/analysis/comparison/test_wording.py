@@ -224,6 +224,19 @@ def test_few_blocks_give_no_verdict(pairs: int, to_come: int, told: str) -> None
     assert said(found, blocks_to_come=to_come) == told
 
 
+@pytest.mark.parametrize(
+    ("kind", "goes_on", "told"),
+    [
+        (Kind.SLOWER, True, "7 paired blocks so far, 3 to come, noise 0.4 %."),
+        (Kind.CANT_TELL, True, "7 blocks so far, 3 to come."),
+        (Kind.CANT_TELL, False, "7 blocks, 3 never ran."),
+    ],
+)
+def test_a_verdict_before_the_studys_end_says_so(kind: Kind, goes_on: bool, told: str) -> None:
+    found = verdict(kind, interval(3.1, -2.4, 8.8))
+    assert said(found, blocks_to_come=3, goes_on=goes_on).endswith(f" {told}")
+
+
 def test_one_run_each_gives_no_verdict() -> None:
     found = verdict(Kind.DESCRIBED, estimate=0.031, pairs=1, paired=False, noise=None)
     assert said(found, replace(BARE, runs=1), replace(DOCKER, runs=1)) == (

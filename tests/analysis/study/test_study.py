@@ -193,7 +193,7 @@ def test_of_a_study_that_nobody_records_the_blocks_that_are_not_here_never_ran(
 ) -> None:
     part = blocks_of(5, BARE, DOCKER)
     result = result_of(tmp_path / "one", [part], EFFECTS, left_out=[12])
-    assert contrast(result).sentence.endswith(" 4 blocks so far, 1 never ran.")
+    assert contrast(result).sentence.endswith(" 4 blocks, 1 never ran.")
     assert result.to_come == 0
 
 

@@ -69,8 +69,9 @@ def sentence(
     if kind is Kind.INVALID:
         reasons = "; ".join(verdict.reasons) or "they differ in more than the environment"
         return f"{other.label} is not comparable with {baseline.label}: {reasons}."
+    rest = f" so far, {blocks_to_come} to come" if goes_on else f", {blocks_to_come} never ran"
+    rest = rest if blocks_to_come else ""
     if kind is Kind.DESCRIBED:
-        rest = f"{blocks_to_come} {'to come' if goes_on else 'never ran'}" if blocks_to_come else ""
         first = _described(baseline, other, verdict, metric, blocks_lost, rest)
     elif kind is Kind.CANT_TELL:
         first = _cant_tell(baseline, other, verdict, metric)
@@ -82,7 +83,7 @@ def sentence(
             first += f" {parts}." if parts else ""
     if lost := " and ".join(side.lost for side in (baseline, other) if side.lost):
         first += f" In {lost} {LOST}."
-    return " ".join([first, *_conditions(baseline, other, verdict, blocks_lost, metric)])
+    return " ".join([first, *_conditions(baseline, other, verdict, blocks_lost, rest, metric)])
 
 
 def after_word(contrast: Contrast) -> str:
@@ -287,7 +288,7 @@ def _described(
     unpaired = f"{units.counted(verdict.pairs, 'run')} of each"
     many = _blocks(verdict, lost) if verdict.paired else unpaired
     if to_come:
-        return f"{first}. {many} so far, {to_come}."
+        return f"{first}. {many}{to_come}."
     rest = f" {many} gave a pair." if lost else ""
     return f"{first}. {_no_verdict(verdict)}{rest}"
 
@@ -395,20 +396,20 @@ def _blocks(verdict: Verdict, lost: int, what: str = "block") -> str:
 
 
 def _conditions(
-    baseline: Side, other: Side, verdict: Verdict, lost: int, metric: str
+    baseline: Side, other: Side, verdict: Verdict, lost: int, to_come: str, metric: str
 ) -> Iterator[str]:
     """Sentences on the data behind the verdict."""
     rests = []
     if verdict.kind in (Kind.SAME, Kind.SMALL, Kind.SLOWER, Kind.FASTER):
         if verdict.paired:
-            rests.append(_blocks(verdict, lost, "paired block"))
+            rests.append(_blocks(verdict, lost, "paired block") + to_come)
         known = [each.noise for each in (verdict.leading, verdict.total) if each is not None]
         noise, *of_rate = dict.fromkeys(map(units.percent, known))
         if verdict.leading.noise is not None:
             more = "".join(f" ({_rate(baseline, other)} {each})" for each in of_rate)
             rests.append(f"noise {noise}{more}")
-    elif lost and verdict.paired and verdict.kind is not Kind.DESCRIBED and not verdict.lacking:
-        rests.append(_blocks(verdict, lost))
+    elif verdict.kind is Kind.CANT_TELL and verdict.paired and not verdict.lacking:
+        rests += [_blocks(verdict, lost) + to_come] if lost or to_come else []
     if verdict.kind is not Kind.INVALID and (levels := _levels(verdict)):
         rests.append(levels)
     if rests:
