@@ -122,7 +122,7 @@ def _tell(to: str, message: dict[str, JSON]) -> bool:
                 check=False,
             )
             if done.returncode:
-                say(f"the command of --notify ended with exit code {done.returncode}: {text}")
+                say(f"the command to notify ended with exit code {done.returncode}: {text}")
             return not done.returncode
         head = {"Content-Type": "application/json"}
         try:
@@ -133,5 +133,5 @@ def _tell(to: str, message: dict[str, JSON]) -> bool:
                 return True
         except (OSError, ValueError) as error:
             why = getattr(error, "reason", None) or type(error).__name__
-    say(f"the address of --notify does not answer ({why}): {text}")
+    say(f"the address to notify does not answer ({why}): {text}")
     return False
