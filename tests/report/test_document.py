@@ -249,7 +249,7 @@ def test_runs_of_several_programs_have_a_letter_each_in_every_section_and_note(
         *(("A", False), ("B", False), ("C", False))
     ], "nothing is compared"
     for at, name in enumerate(("vit-large", "bert", "gcn")):
-        assert f"<dd>{name}, bare, {at}-of-several-programs, " in text
+        assert f"<dd>{name}, {at}-of-several-programs, bare, " in text
     assert "C: exit code 1" in " ".join(terminal(result).split())
     grid = next(item for item in section_of(result, "devices") if isinstance(item, Table))
     assert [row[0] for row in grid.rows] == ["vit-large in A", "bert in B"]

@@ -119,16 +119,17 @@ def in_letters(notes: Sequence[str], legend: Sequence[LegendEntry]) -> list[str]
 
 
 def _told(label: str, run: Run, *, alone: bool) -> str:
-    """The cell, command, environment, file and start of a run, none within another; ``alone``: the
+    """The cell, command, file, environment and start of a run, none within another; ``alone``: the
     command, with the name of the run, first."""
     session, given = run.session, run.session.given
+    where = session.environment.get("label")
+    label = "" if label == where else label
     ran = filter(None, (session.workload.get("label"), command_of(session.workload)))
     first = [label, ": ".join(map(str, ran))]
     if alone:
         said = given.name and label.startswith(given.name)
         first = [given.heading(first[1]), "" if said else label]
-    where = session.environment.get("label")
-    names = [clean(each) for each in (*first, where, Path(session.path).stem) if each]
+    names = [clean(each) for each in (*first, Path(session.path).stem, where) if each]
     told = [
         each for each in dict.fromkeys(names) if not any(each in of for of in names if of != each)
     ]
