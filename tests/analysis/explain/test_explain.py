@@ -823,6 +823,14 @@ def test_load_that_is_known_of_a_part_or_alike_is_no_change(make: Make) -> None:
     assert load_told(loaded(make, 0.30), loaded(make, 0.31)) == "", "a machine of one's own"
 
 
+def test_one_quiet_run_of_a_side_makes_no_other_load(make: Make) -> None:
+    busy, quiet = loaded(make, 1.0, own=0.1), loaded(make, 0.1, own=0.1)
+    assert text(compared([busy] * 4 + [quiet], [busy] * 5), "load") == ""
+    assert text(compared([quiet, loaded(make, 0.2, own=0.1)], [busy] * 2), "load") == (
+        "other programs used 14 % of the CPU's time in bare, 99 % in docker"
+    )
+
+
 def test_the_own_part_is_of_the_time_that_samples_cover(make: Make) -> None:
     run = loaded(make, 0.65)
     own = run.metrics["process.cpu.time"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from statistics import fmean
 
 from gpuwatch.analysis.comparison.side_by_side import differences
 from gpuwatch.analysis.explain.kernels import differing, executed
@@ -91,9 +92,10 @@ def conditions(sides: Sides) -> list[Evidence]:
             both = sides.both(*(units.si(value, CATALOGUE[name].unit) for value in (first, second)))
             rates.append(f"{label(name)} {both}")
     for name in THROTTLES:
-        first, second = sides.middles(partial(mean_of, name=name))
-        if first is not None and second is not None and abs(second - first) >= SHARES:
-            both = sides.both(f"{units.percent(first)} of the time", units.percent(second))
+        shares = sides.known(partial(mean_of, name=name))
+        if all(shares) and abs(fmean(shares[1]) - fmean(shares[0])) >= SHARES:
+            one, two = (units.percent(fmean(of)) for of in shares)
+            both = sides.both(f"{one} of the time", two)
             held.append(f"{label(name)} {both}")
     source = f"means over the {kinds.pop()}, then over the runs"
     return [
@@ -104,13 +106,16 @@ def conditions(sides: Sides) -> list[Evidence]:
 
 
 def load(sides: Sides) -> Evidence | None:
-    """Other programs' share of the cores' time, if it differs by five points and is known of all
-    runs. Means over the windows, then over the runs."""
-    first, second = sides.middles(others_share)
-    known = all(None not in map(others_share, of) for of in sides.sessions)
-    if not known or first is None or second is None or abs(second - first) < SHARES:
+    """Other programs' share of the cores' time, if it is known of all runs, those of the cells do
+    not overlap, and it differs by five points. Means over the windows, then over the runs."""
+    shares = sides.known(others_share)
+    if not all(shares) or list(map(len, shares)) != list(map(len, sides.sessions)):
         return None
-    both = sides.both(f"{units.percent(first)} of the CPU's time", units.percent(second))
+    low, high = sorted(shares, key=fmean)
+    if max(low) >= min(high) or fmean(high) - fmean(low) < SHARES:
+        return None
+    first, second = (units.percent(fmean(of)) for of in shares)
+    both = sides.both(f"{first} of the CPU's time", second)
     text = f"other programs used {both}"
     kinds = sorted({session.window.kind for of in sides.sessions for session in of})
     source = f"means over the {' or the '.join(kinds)}, then over the runs"
