@@ -312,8 +312,8 @@ def test_the_load_of_other_programs_is_said_at_the_end_of_a_study_and_in_its_sum
 
 
 def test_the_load_of_other_programs_is_said_of_a_run_alone(tmp_path: Path) -> None:
-    options = loaded(1.6)
-    options["counters"]["workload", "process.cpu.wait"] = 0.02
+    options = loaded(1.6, facts={"threads": "2"})
+    options["counters"]["workload", "process.cpu.wait"] = 0.04
     path = run(tmp_path / "01-bare.gpuwatch", **options)
     note = "other programs used 80 % of the CPU's time; it waited for a core 2.0 % of the time"
     assert note in said(tmp_path)
@@ -340,6 +340,12 @@ def test_others_had_the_cores_of_a_run_that_used_less_than_a_tick(tmp_path: Path
 
 
 def test_waiting_for_a_core_is_a_share_of_the_threads_of_all_ranks(tmp_path: Path) -> None:
+    for cores, told in ((0.4, True), (0.6, False)):  # several threads, of how many is not known
+        options = loaded(cores)
+        options["counters"]["workload", "process.cpu.wait"] = 0.5
+        run(tmp_path / "00-bare.gpuwatch", **options)
+        assert ("it waited for a core 50 % of the time" in said(tmp_path)) == told
+        (tmp_path / "00-bare.gpuwatch").unlink()
     options = loaded(1.6, facts={"threads": "2"})
     options["counters"]["workload", "process.cpu.wait"] = 1.0
     path = run(tmp_path / "01-bare.gpuwatch", **options)

@@ -65,15 +65,21 @@ def cpu_shares(
         "usable": usable if usable and logical and usable < logical else None,
         "held": held,
         "waits": waits if on_cpu else None,
-        "core_wait": core_wait(waiting, threads),
+        "core_wait": core_wait(waiting, cores, threads),
         "others_held": others_held,
         "cores_busy": all_programs,
     }
 
 
-def core_wait(waiting: float | None, threads: int | None) -> float | None:
-    """Share of the time in which a thread was ready and had no core; arguments as above."""
-    return None if waiting is None else min(1.0, waiting / (threads or 1))
+def core_wait(waiting: float | None, cores: float | None, threads: int | None) -> float | None:
+    """Share of the time in which a thread was ready and had no core; arguments as above.
+
+    ``None`` also where several threads were ready at once and the program did not tell how many it
+    has: of each it is less.
+    """
+    if waiting is None or (threads is None and waiting + (cores or 0.0) > 1):
+        return None
+    return min(1.0, waiting / (threads or 1))
 
 
 def _logical_cores(devices: Sequence[DeviceRow]) -> int | None:

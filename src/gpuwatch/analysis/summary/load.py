@@ -61,9 +61,9 @@ def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
 
 def _core_wait(session: Summary) -> float | None:
     waited = session.metrics.get("process.cpu.wait")
-    cores = None if waited is None else waited.per_second(session.window.seconds)
+    waiting = None if waited is None else waited.per_second(session.window.seconds)
     ranks = len(session.ranks.figures) if session.ranks else 0
-    return core_wait(cores, threads_of(session.facts, ranks))
+    return core_wait(waiting, _own_cores(session), threads_of(session.facts, ranks))
 
 
 def partly_sampled(
