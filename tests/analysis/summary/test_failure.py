@@ -171,6 +171,26 @@ def test_without_prefixes_the_rank_that_died_may_be_the_one_that_raised() -> Non
         assert cause_in([*lines, *ranks((1, -15), (0, 1))]) == reset
 
 
+def test_what_torchrun_recovered_from_is_no_cause_of_the_end() -> None:
+    def failed(code: int, agent: int = 7) -> str:
+        where = "torch/distributed/elastic/multiprocessing/api.py:1002"
+        end = f"failed (exitcode: {code}) local_rank: 1 (pid: 9) of binary: python"
+        return f"E1201 03:01:09.173000 {agent} {where}] {end}"
+
+    first = [
+        *(f"[rank1]: {line}" for line in (TRACEBACK, FRAME, "ValueError: first try")),
+        failed(1),
+    ]
+    assert cause_in([*first, *ranks((0, -15), (1, 1))]) == "rank 1: ValueError: first try"
+    assert cause_in([*first, failed(3), *ranks((1, -15), (0, 3))]) == (
+        "rank 0 died first: exit code 3"
+    )
+    second = [*(f"[rank0]: {line}" for line in (TRACEBACK, FRAME, "KeyError: 'x'")), failed(1)]
+    assert cause_in([*first, *second, *ranks((1, -15), (0, 1))]) == "rank 0: KeyError: 'x'"
+    other = [failed(1, agent=8), *ranks((0, -15), (1, 1))]
+    assert cause_in([*first, *other]) == "rank 1: ValueError: first try"
+
+
 def test_what_failed_after_torchruns_summary_is_told() -> None:
     failed = [TRACEBACK, FRAME, "KeyError: 'x'", *ranks((0, 1))]
     upload = "upload of results failed: no space"

@@ -53,6 +53,8 @@ _NEXT_SENTENCE = re.compile(r"\.\s+(?=[A-Z])")
 _OF_RANK = re.compile(r"((?:\[\w+\]: ?)*)(.*)")
 _BY_TORCHRUN = re.compile(r"\[?[EW]?\d[\d-]* .*\btorch[./]distributed[./]")
 """Begin of what torchrun logs itself, with the date or a letter and the day."""
+_TRY_FAILED = re.compile(r"(?:E\d{4} \S+ (\d+) )?.*\bfailed \(exitcode: -?\d+\) local_rank: ")
+"""What torchrun, whose process this is, logs when its processes failed, also if it starts others."""
 _RANK = re.compile(r"(?:rank \d{1,6}: )?")
 _LOST_A_RANK = re.compile(
     r"gloo/transport|by peer|Broken pipe|remote process|ncclRemoteError|DistNetworkError"
@@ -115,6 +117,8 @@ def cause_in(lines: Sequence[str], times: Sequence[int] = ()) -> str:
     """
     unfinished = dict[str, bool]()  # ranks within a traceback, and whether Python ignored it
     raised, after, last, began, rules = list[tuple[str, str]](), list[str](), "", 0, 0
+    tried: str | None = ""  # the torchrun whose processes failed last
+    before = 0  # exceptions raised until then
     late = False  # a message of several lines cannot be told from a few others printed at once
     for line, time in zip(lines, times or [0] * len(lines), strict=True):
         rank, text = _OF_RANK.findall(line)[0]
@@ -128,7 +132,11 @@ def cause_in(lines: Sequence[str], times: Sequence[int] = ()) -> str:
             if not unfinished.pop(rank) and not wraps:
                 raised.append((rank, text.rstrip(":")))
                 after, late, began, rules = [], False, time, 0
-        elif _BY_TORCHRUN.match(text) or (indented and rank in unfinished):
+        elif _BY_TORCHRUN.match(text):
+            if failed := _TRY_FAILED.match(text):
+                raised = raised[before:] if failed[1] == tried else raised
+                tried, before = failed[1], len(raised)
+        elif indented and rank in unfinished:
             continue
         elif raised and _OF_TORCHRUN in raised[-1][1] and rules < _RULES:
             rules += text.startswith("====")  # its summary
