@@ -29,21 +29,20 @@ def as_markdown(result: StudyResult, *, roofline: str | None = None) -> str:
 def written(of: blocks.Document, roofline: str | None = None) -> str:
     """``of`` as GitHub Markdown; what is not folded stands first."""
     sections = [section for section in of.sections if blocks.MARKDOWN in section.formats]
-    parts = [
-        *_beginning(of),
-        *(_section(section) for section in sections if not section.folded),
-        *([f"Roofline of the runs: {roofline}, beside this file.\n"] if roofline else []),
-    ]
+    picture = f"Roofline of the runs: {roofline}, beside this file.\n" if roofline else ""
+    beginning = [*_beginning(of)]
+    shown: dict[bool, list[str]] = {False: [], True: []}
     left_out: list[str] = []
-    room = LONGEST - _ROOM_FOR_REST - sum(len(part.encode()) + 1 for part in parts)
-    for section in (each for each in sections if each.folded):
+    room = LONGEST - _ROOM_FOR_REST - sum(len(part.encode()) + 1 for part in (*beginning, picture))
+    for section in sorted(sections, key=lambda each: each.folded):
         text = _section(section)
         size = len(text.encode()) + 1
         if size <= room:
-            parts.append(text)
+            shown[section.folded].append(text)
             room -= size
         else:
             left_out.append(section.title)
+    parts = [*beginning, *shown[False], picture, *shown[True]]
     if left_out:
         names = ", ".join(dict.fromkeys(left_out))
         parts.append(f"Left out for its length: {names}. summary.json has all of it.")
