@@ -19,7 +19,7 @@ def rows(result: StudyResult) -> list[dict[str, str]]:
 
 def test_there_is_a_row_for_each_run_and_metric(result: StudyResult) -> None:
     found = rows(result)
-    metrics = len(compare(result.sessions).rows) + 1
+    metrics = len(compare(result.sessions).rows) + 2
     assert len(found) == 24 * metrics
     assert list(found[0]) == list(COLUMNS)
     assert len({(row["session"], row["group"], row["metric"]) for row in found}) == len(found)
@@ -29,7 +29,8 @@ def test_a_notebook_can_work_out_the_means_from_it(result: StudyResult) -> None:
     values = [
         float(row["value"])
         for row in rows(result)
-        if row["group"] == "primary" and row["environment"] == "docker" and row["warm_up"] == "no"
+        if (row["group"], row["metric"]) == ("primary", "step time")
+        and (row["environment"], row["warm_up"]) == ("docker", "no")
     ]
     assert len(values) == 7
     assert statistics.geometric_mean(values) == pytest.approx(result.questions[0].cells[1].mean)
