@@ -17,10 +17,8 @@ from gpuwatch.analysis.hardware.efficiency import Efficiency
 from gpuwatch.analysis.results import ComparisonRow
 from gpuwatch.analysis.summary.identity import headings
 from gpuwatch.analysis.summary.missing import missing
-from gpuwatch.analysis.summary.summary import Summary, summarise
+from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.metrics import CATALOGUE, Method
-from gpuwatch.core.models import Output
-from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.report import json as as_json
 from gpuwatch.report.csv import of_sessions
 from gpuwatch.report.document.differing import of_sessions as of_sessions_that_differ
@@ -28,14 +26,8 @@ from gpuwatch.report.document.quantities import quantity_table
 from gpuwatch.report.document.sessions import document
 from gpuwatch.report.markdown import written
 from gpuwatch.report.text import as_text
-from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.writing.statements import device_row, fact, meta
-from gpuwatch.session.writing.store import SessionStore
-from gpuwatch.session.writing.writer import SessionWriter
-from gpuwatch.telemetry.base import Channel, Device
 from tests.analysis import sessions
 
-SECOND = 1_000_000_000
 HOSTILE = "x\x1b[31m|<b>[red]=1+1"
 
 
@@ -46,46 +38,35 @@ def session(
     torch: str = "2.6",
     workload: str = "mnist-cnn",
     label: str = "bare",
-    batch: int = 64,
     code: int = 0,
 ) -> Summary:
     """Ten timed steps after two slow ones of warm-up, a GPU at 50 %, energy 100 J a second."""
-    channels = [
-        (Channel("gpu0", "hw.gpu.utilization", Method.MEASURED, "NVML"), "1", "gauge"),
-        (Channel("gpu0", "hw.gpu.energy", Method.MEASURED, "NVML"), "J", "counter"),
-        (Channel("gpu0", "hw.gpu.power", Method.UNAVAILABLE, "NVML", "not here"), "W", "gauge"),
+    steps = [
+        sessions.step_line(
+            step,
+            1.5 if step <= 2 else step_seconds,
+            1.5 * min(2, step) + step_seconds * max(0, step - 2),
+            warmup=step <= 2,
+            loss=2.0 / step,
+        )
+        for step in range(1, 13)
     ]
-    writer = SessionWriter(SessionStore.create(path, channels), 3, base_ns=0)
-    writer.start()
-    lines = [
-        {"event": "count", "flop_per_step": 1e9, "flop_forward_per_sample": 5e6},
-        {"event": "startup", "import_seconds": 1.5, "first_step_seconds": 0.4},
-    ]
-    end = 10.0
-    for step in range(1, 13):
-        seconds = 5.0 if step <= 2 else step_seconds
-        end += seconds
-        lines.append(
-            {
-                "event": "step", "step": step, "samples": batch, "seconds": seconds,
-                "warmup": step <= 2, "monotonic_ns": int(end * SECOND), "loss": 2.0 / step,
-            }
-        )  # fmt: skip
-    text = "".join(f":::GPUWATCH {json.dumps(line)}\n" for line in lines)
-    writer.put(
-        meta("session", {"id": f"{label}-{step_seconds}", "label": f"{workload} ({label})"}),
-        meta("workload", {"name": workload, "kind": "workload", "parameters": {"batch": batch}}),
-        meta("environment", {"kind": "bare", "label": label}),
-        device_row(Device("gpu0", "gpu", "H100", "GPU-1"), used=True),
-        fact("workload", "torch", torch),
-        meta("result", {"code": code, "signal": None, "t": int(end * SECOND)}),
-        *Intake(0).take([Output(int(end * SECOND), "stdout", text.encode())]),
+    return sessions.summary(
+        path,
+        step_seconds=step_seconds,
+        devices=[("gpu0", "gpu", "H100", "GPU-1", {})],
+        gauges={("gpu0", "hw.gpu.utilization"): 0.5, ("gpu0", "hw.gpu.power"): None},
+        counters={("gpu0", "hw.gpu.energy"): 100.0},
+        count={"flop_per_step": 1e9, "flop_forward_per_sample": 5e6},
+        facts={"torch": torch},
+        steps=steps,
+        label=label,
+        extra={
+            "workload": {"name": workload, "kind": "workload", "parameters": {"batch": 64}},
+            "startup": {"import_seconds": 1.5, "first_step_seconds": 0.4},
+            "result": {"code": code, "signal": None, "t": 60 * sessions.SECOND},
+        },
     )
-    for n in range(int(end) * 2 + 4):
-        writer.tick(n, n * SECOND // 2, [0.5, 1000 + 50 * n, None])
-    assert writer.close()
-    with SessionReader(path) as reader:
-        return summarise(reader)
 
 
 @pytest.fixture
@@ -129,7 +110,7 @@ def test_every_metric_of_the_catalogue_is_there_or_says_why(pair: tuple[Summary,
         assert known == (statistic.mean is not None), name
         assert known == (statistic.reason is None), name
     assert list(pair[0].metrics) == list(CATALOGUE)
-    assert pair[0].metrics["hw.gpu.power"].reason == "not here"
+    assert pair[0].metrics["hw.gpu.power"].reason == "not supported"
 
 
 def test_ratios_are_against_the_first(pair: tuple[Summary, Summary]) -> None:
@@ -187,7 +168,7 @@ def test_a_reason_that_holds_for_some_names_them(tmp_path: Path) -> None:
     other = session(tmp_path / "b.gpuwatch", step_seconds=1.0, label="b")
     silent = replace(other, steps=replace(other.steps, reason="no timed step was reported"))
     assert "step time" in missing([found, silent])["no timed step was reported (b)"]
-    assert "GPU power" in missing([found, silent])["not here"]
+    assert "GPU power" in missing([found, silent])["not supported"]
 
 
 def test_differences_of_the_fingerprint_are_named(pair: tuple[Summary, Summary]) -> None:
