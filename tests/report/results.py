@@ -17,7 +17,8 @@ from gpuwatch.analysis.study.read import read_sessions, read_study
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import Environment, Problem, Workload
 from gpuwatch.session.study import study_folder
-from gpuwatch.session.study.plan import Part, Plan, PlannedRun
+from gpuwatch.session.study.blocks import plan_runs
+from gpuwatch.session.study.plan import Part, Plan
 from gpuwatch.session.study.study_folder import NotRun
 from tests.analysis import sessions
 from tests.analysis.cells import profile
@@ -48,8 +49,8 @@ def summary(
     environment: str,
     seconds: float,
     *,
+    file: str | None = None,
     workload: str = "resnet50",
-    batch: int = 64,
     torch: str = "2.6.0",
     label: str | None = None,
 ) -> Summary:
@@ -58,7 +59,7 @@ def summary(
     shown = label or environment
     kernel = "winograd_nonfused" if environment == "bare" else "implicit_convolve_sgemm"
     return sessions.summary(
-        folder / f"{index:02d}-{environment}.gpuwatch",
+        folder / (file or f"{index:02d}-{environment}.gpuwatch"),
         step_seconds=seconds,
         gauges={
             ("gpu0", "hw.gpu.utilization"): 0.8,
@@ -74,8 +75,8 @@ def summary(
             "workload": {
                 "name": workload,
                 "kind": "workload",
-                "arguments": ["--batch-size", str(batch)],
-                "parameters": {"batch_size": batch},
+                "arguments": ["--batch-size", "64"],
+                "parameters": {"batch_size": 64},
             },
             "environment": {"kind": environment, "label": shown},
             "clock": {"unix_ns": (1_790_000_000 + 60 * index) * sessions.SECOND, "monotonic_ns": 0},
@@ -99,23 +100,34 @@ def study_result(
 
     With another workload there is a second question and an ``overall``.
     """
-    order = [
-        (workload, block, environment)
-        for workload in workloads
-        for block in range(blocks + 1)
-        for environment in ENVIRONMENTS[block % 3 :] + ENVIRONMENTS[: block % 3]
-    ]
-    for index, (workload, block, environment) in enumerate(order, 1):
+    part = Part(
+        name=f"resnet50{hostile}",
+        workloads=tuple(Workload(name, "workload") for name in workloads),
+        environments=tuple(Environment(name, name + hostile) for name in ENVIRONMENTS),
+        blocks=blocks,
+        warmup_blocks=1,
+    )
+    plan = Plan(
+        study="resnet50-20261121-120000",
+        parts=(part,),
+        runs=plan_runs([part], 7),
+        seed=7,
+        title=f"What do containers cost?{hostile}",
+        question=f"Does an image slow the steps down?{hostile}",
+    )
+    study_folder.write(folder, plan)
+    for run in plan.runs:
+        environment = run.environment.kind
         summary(
             folder,
-            index,
+            run.index,
             environment,
-            step_seconds(environment, block),
-            workload=workload,
+            step_seconds(environment, run.block or 0),
+            file=run.file,
+            workload=run.workload.name,
             torch="2.6.0" if environment == "bare" else f"2.7.1{hostile}",
-            label=environment + hostile,
+            label=run.environment.label,
         )
-    study_folder.write(folder, _plan(order, blocks, hostile))
     result = read_study(folder)
     first = result.questions[0]
     missing = Problem("engine-missing", "ch-run is not on the PATH", "install charliecloud")
@@ -161,37 +173,4 @@ def _noise(hostile: str) -> NoiseFloor:
             DetectableChange(20, 0.002, 0.013, True),
         ),
         sentence=f"bare#2 against bare#1: one run varies by 0.3 %, drift taken out.{hostile}",
-    )
-
-
-def _plan(order: Sequence[tuple[str, int, str]], blocks: int, hostile: str) -> Plan:
-    workloads = {name: Workload(name, "workload") for name, _, _ in order}
-    environments = {
-        name: Environment(name, name + hostile)
-        for name in dict.fromkeys(each for _, _, each in order)
-    }
-    part = Part(
-        name=f"resnet50{hostile}",
-        workloads=tuple(workloads.values()),
-        environments=tuple(environments.values()),
-        blocks=blocks,
-        warmup_blocks=1,
-    )
-    return Plan(
-        study="resnet50-20261121-120000",
-        parts=(part,),
-        runs=tuple(
-            PlannedRun(
-                index,
-                f"{index:02d}-{environment}.gpuwatch",
-                workloads[workload],
-                environments[environment],
-                0,
-                block,
-            )
-            for index, (workload, block, environment) in enumerate(order, 1)
-        ),
-        seed=7,
-        title=f"What do containers cost?{hostile}",
-        question=f"Does an image slow the steps down?{hostile}",
     )

@@ -80,8 +80,8 @@ def test_every_run_is_told_with_its_block_its_place_and_its_change(result: Study
     assert len(warm_up) == 3 and not any(" +" in line for line in warm_up)
     third = [line.split("steps")[0].split() for line in lines if line.split()[1:2] == ["3"]]
     assert third == [
-        ["10", "3", "500", "ms"],
-        ["11", "3", "501", "ms", "+0.3", "%"],
+        ["11", "3", "500", "ms"],
+        ["10", "3", "501", "ms", "+0.3", "%"],
         ["12", "3", "518", "ms", "+3.6", "%"],
     ]
 
@@ -94,7 +94,7 @@ def test_a_run_without_a_value_says_why_and_an_outlier_is_marked(result: StudyRe
     changed = with_cell(result, 1, replace(cell, runs=(first, lost, far, *rest)))
     lines = section(terminal(changed, columns=132), "every run").split("\n")
     by_number = {line.split()[0]: line for line in lines if line.strip()}
-    assert "no value: the recorder died" in by_number["4"]
+    assert "no value: the recorder died" in by_number["5"]
     assert by_number["9"].count(", outlier") == 1
 
 
