@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from gpuwatch.core.metrics import CATALOGUE, Method
+from gpuwatch.core.models import Environment, Workload
 from gpuwatch.core.processes import boot_id, identify
+from gpuwatch.session.study.plan import PLAN, Part, Plan, PlannedRun
+from gpuwatch.session.study.plan_file import document
 from gpuwatch.session.writing import statements, store
 from gpuwatch.session.writing.writer import OpenMinute
 from gpuwatch.telemetry.base import Channel, Device
+from tests.analysis.sessions import H100
 
 NS = 1_000_000_000
 START_UNIX_NS = 1_760_000_000 * NS
@@ -43,14 +47,6 @@ PIPE_METRICS = (
     "hw.gpu.nvlink.receive",
 )
 THROTTLE_METRICS = ("hw.gpu.throttle.power", "hw.gpu.throttle.thermal")
-H100 = {
-    "clock.sm.max": 1.98e9,
-    "clock.memory.max": 2.619e9,
-    "memory.bus.width": 5120,
-    "core.count": 16896,
-    "compute.capability": "9.0",
-}
-"""Attributes of an H100 SXM from the driver, enough for its peaks."""
 CPU_METRICS = ("hw.cpu.utilization", "hw.cpu.frequency", "hw.cpu.power", "hw.memory.usage")
 PROCESS_METRICS = ("process.cpu.time", "process.memory.usage")
 STEP_SECONDS = 0.005
@@ -323,23 +319,11 @@ def end(path: Path) -> None:
 def plan(folder: Path, *runs: str, problems: dict[str, Any] | None = None) -> None:
     """The plan of a study with these session names, one environment each."""
     folder.mkdir(parents=True, exist_ok=True)
-    design = {"warmup_blocks": 0, "margin": 0.01, "cool_down_seconds": 0, "sweep": {}}
-    kinds = [{"kind": "bare", "label": name[3:]} for name in runs]
-    part = {
-        "name": "",
-        "workloads": [{"name": "mnist-cnn", "kind": "workload"}],
-        "environments": kinds,
-        **design,
-    }
-    listed = [
-        {"index": at + 1, "file": f"{name}.gpuwatch", "part": 0, "workload": 0, "environment": at}
-        for at, name in enumerate(runs)
-    ]
-    document = {
-        "schema": 2,
-        "study": "",
-        "parts": [part],
-        "runs": listed,
-        "problems": problems or {},
-    }
-    (folder / "plan.json").write_text(json.dumps(document))
+    case = Workload("mnist-cnn", "workload")
+    environments = tuple(Environment("bare", name[3:]) for name in runs)
+    listed = tuple(
+        PlannedRun(index, f"{name}.gpuwatch", case, environment)
+        for index, (name, environment) in enumerate(zip(runs, environments, strict=True), 1)
+    )
+    made = document(Plan("", (Part("", (case,), environments),), listed))
+    (folder / PLAN).write_text(json.dumps({**made, "problems": problems or {}}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from dataclasses import asdict
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.core.models import JSON, Environment, Workload
+from gpuwatch.core.models import JSON, Environment, Problem, Workload
 from gpuwatch.core.processes import boot_id, identify
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.blocks import plan_runs
@@ -19,23 +18,18 @@ from gpuwatch.session.study.progress import StudyPosition, following, place, rec
 from gpuwatch.session.study.study_folder import not_run
 from gpuwatch.session.writing.statements import meta
 from gpuwatch.session.writing.store import SessionStore
+from tests.analysis import recorded_studies
 
-MISSING = [{"code": "image-missing", "text": "there is no image x", "hint": "docker pull x"}]
+MISSING = Problem("image-missing", "there is no image x", "docker pull x")
 
 
-def planned(folder: Path, count: int, problems: dict[str, JSON] | None = None) -> list[Path]:
-    """The paths of the sessions of a plan of so many runs."""
-    names = [f"{number:02d}-bare.gpuwatch" for number in range(1, count + 1)]
-    where = {"kind": "bare", "label": "bare"}
-    runs = [
-        {"index": index, "file": name, "part": 0, "workload": 0, "environment": 0}
-        for index, name in enumerate(names, 1)
-    ]
-    part = {"name": "", "workloads": [{"name": "x", "kind": "workload"}], "environments": [where]}
-    part |= {"warmup_blocks": 0, "margin": 0.01, "cool_down_seconds": 0, "sweep": {}}
-    plan = {"schema": 2, "study": "", "parts": [part], "runs": runs, "problems": problems or {}}
-    (folder / "plan.json").write_text(json.dumps(plan))
-    return [folder / name for name in names]
+def planned(folder: Path, count: int, *missing: int) -> list[Path]:
+    """The paths of the sessions of a plan of so many runs, of which some could not start."""
+    bare = tuple(Environment("bare", f"bare#{number}") for number in range(count))
+    part = Part("", (Workload("x", "workload"),), bare)
+    plan = recorded_studies.planned([part], problems=dict.fromkeys(missing, MISSING))
+    recorded_studies.written(folder, plan)
+    return [folder / run.file for run in plan.runs]
 
 
 def recorded(path: Path, result: dict[str, JSON] | None) -> None:
@@ -49,7 +43,7 @@ def recorded(path: Path, result: dict[str, JSON] | None) -> None:
 
 
 def test_a_run_knows_its_place_what_failed_before_and_what_comes(tmp_path: Path) -> None:
-    runs = planned(tmp_path, 5, {"1": MISSING, "4": MISSING})
+    runs = planned(tmp_path, 5, 1, 4)
     recorded(runs[1], {"code": 1})
     recorded(runs[2], None)
     assert place(runs[2]) == StudyPosition(number=3, total=5, failed=1, not_run=1, to_come=1)
@@ -63,7 +57,7 @@ def test_a_run_of_its_own_has_no_place(tmp_path: Path) -> None:
 
 
 def test_a_study_is_summed_up_when_nobody_records_it_any_more(tmp_path: Path) -> None:
-    runs = planned(tmp_path, 4, {"4": MISSING})
+    runs = planned(tmp_path, 4, 4)
     recorded(runs[0], {"code": 0})
     recorded(runs[1], {"code": 3})
     recorded(runs[2], None)

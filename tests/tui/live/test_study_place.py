@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.study import labels
-from gpuwatch.session.study.plan import PLAN, Part, Plan, PlannedRun
-from gpuwatch.session.study.plan_file import document
 from gpuwatch.session.study.progress import StudyPosition
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.feed.study import CurrentStudy
@@ -23,6 +19,7 @@ from gpuwatch.tui.widgets.head_rows import title_row
 from ..harness import live
 from ..sessions import finished
 from ..snapshots_of import page_text
+from .test_study_rows import planned
 
 Make = Callable[..., Path]
 BLOCKS = 3
@@ -83,20 +80,6 @@ def test_what_failed_before_stands_beside_it_at_every_width(snapshot: Snapshot) 
         assert ", 2 failed before, 1 did not run  ▶ running" in row and len(row) == width
 
 
-def blocks_of_one(folder: Path) -> list[str]:
-    """The plan of one workload in one environment, three blocks and a warm-up."""
-    workload, environment = Workload("mnist-cnn", "workload"), Environment("bare", "bare")
-    part = Part("p", (workload,), (environment,), blocks=BLOCKS, warmup_blocks=1)
-    files = [f"0{at}-bare" for at in range(1, BLOCKS + 2)]
-    runs = tuple(
-        PlannedRun(at, f"{file}.gpuwatch", workload, environment, block=at - 1)
-        for at, file in enumerate(files, 1)
-    )
-    folder.mkdir(exist_ok=True)
-    (folder / PLAN).write_text(json.dumps(document(Plan("study", (part,), runs))))
-    return files
-
-
 def run(session: Make, files: list[str], at: int, *, alive: bool) -> Path:
     """A run of the plan with 90 seconds, ten seconds after the previous one."""
     meta = {"session": {"id": files[at], "index": at + 1}, **({} if alive else finished())}
@@ -104,7 +87,7 @@ def run(session: Make, files: list[str], at: int, *, alive: bool) -> Path:
 
 
 def test_the_time_left_follows_from_the_runs_before(session: Make, tmp_path: Path) -> None:
-    files = blocks_of_one(tmp_path / "study")
+    files = planned(tmp_path / "study", ("bare",), BLOCKS)
     for at in (0, 1):
         run(session, files, at, alive=False)
     path = run(session, files, 2, alive=True)
@@ -114,7 +97,7 @@ def test_the_time_left_follows_from_the_runs_before(session: Make, tmp_path: Pat
 
 
 def test_a_run_that_is_over_leaves_no_time(session: Make, tmp_path: Path) -> None:
-    files = blocks_of_one(tmp_path / "study")
+    files = planned(tmp_path / "study", ("bare",), BLOCKS)
     for at in (0, 1):
         run(session, files, at, alive=False)
     study = CurrentStudy(run(session, files, 2, alive=True))

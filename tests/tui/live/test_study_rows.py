@@ -13,14 +13,15 @@ import pytest
 
 from gpuwatch.analysis.results import Kind
 from gpuwatch.core.models import Environment, Workload
-from gpuwatch.session.study.plan import PLAN, Part, Plan, PlannedRun
-from gpuwatch.session.study.plan_file import document
+from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.study_folder import SUMMARY_JSON
 from gpuwatch.session.study.summary import KINDS, Contrast
 from gpuwatch.tui.feed import study
 from gpuwatch.tui.feed.snapshot import StudyStrip, UpcomingRuns
 from gpuwatch.tui.feed.study import CurrentStudy
 from gpuwatch.tui.live.rows import VERDICTS, strip_rows
+from tests.analysis import recorded_studies
+from tests.analysis.recorded_studies import blocks_of, written
 
 from ..harness import live, shows
 from ..sessions import finished
@@ -33,18 +34,11 @@ THREE = (*TWO, "apptainer=image.sif")
 
 def planned(folder: Path, environments: tuple[str, ...] = TWO, blocks: int = 2) -> list[str]:
     """The plan of a study with a warm-up block; returns the names of its sessions in order."""
-    workload = Workload("mnist-cnn", "workload")
-    envs = tuple(Environment(label.partition("=")[0], label) for label in environments)
-    places = [(block, env) for block in range(blocks + 1) for env in envs]
-    names = [f"{n:02d}-{env.kind}" for n, (_, env) in enumerate(places, 1)]
-    runs = tuple(
-        PlannedRun(n, f"{names[n - 1]}.gpuwatch", workload, env, block=block)
-        for n, (block, env) in enumerate(places, 1)
-    )
-    part = Part("p", (workload,), envs, blocks=blocks, warmup_blocks=1)
-    folder.mkdir(exist_ok=True)
-    (folder / PLAN).write_text(json.dumps(document(Plan("study", (part,), runs))))
-    return names
+    envs = [Environment(label.partition("=")[0], label) for label in environments]
+    case = (Workload("mnist-cnn", "workload"),)
+    plan = recorded_studies.planned([blocks_of(blocks, *envs, workloads=case)])
+    written(folder, plan)
+    return [run.file.removesuffix(".gpuwatch") for run in plan.runs]
 
 
 def verdict(kind: str = "slower", **more: Any) -> dict[str, Any]:
