@@ -87,6 +87,10 @@ def test_an_older_line_of_the_imagenet_script_is_read_too() -> None:
         "Epoch: 3   Training Loss: 0.37",
         "epoch 1: train loss 0.37 val loss 0.68",
         "Epoch 1 | train_loss: 0.37 | valid_loss: 0.68 | test acc 0.5",
+        "5/60 [==>...] - ETA: 1s - loss: 0.37 - accuracy: 0.5 - val_loss: 7.7",
+        "[1,  2000] loss: 0.37",
+        "step 1 packet loss 12 % loss 0.37",
+        "step 1 total loss 0.37 box loss 0.2",
     ],
 )
 def test_a_plain_line_with_a_place_and_a_loss_tells_the_loss_alone(line: str) -> None:
@@ -103,6 +107,8 @@ def test_a_plain_line_with_a_place_and_a_loss_tells_the_loss_alone(line: str) ->
         "step 1: train loss 0.5, val loss 0.6",
         "Test set: average loss: 0.05, accuracy: 9850/10000",
         "step 3 loss_G 0.5 loss_D 0.6",
+        "[Epoch 0/3] [Batch 60/60] [D loss: 0.2500] [G loss: 3.1400]",
+        "step 3 best loss 0.1",
         "step 10 loss 0.37.1",
         "step 3 of 8: packet loss none",
         "step 3 weight-loss 5",
@@ -121,6 +127,8 @@ def test_a_line_without_a_place_or_of_other_data_tells_no_loss(line: str) -> Non
         "[iteration 10] Loss: 0.37",
         '{"time_per_step": 3, "global_step": 10, "loss": 0.37}',
         "step 10 loss 0.37 best 0.3",
+        " iteration       10/      60 | elapsed time per iteration (ms): 300.0 | batch size: 8"
+        " | lm loss: 3.700000E-01 | loss scale: 1.0 |",
     ],
 )
 def test_a_plain_line_with_the_word_of_a_step_tells_its_number_too(line: str) -> None:

@@ -130,12 +130,13 @@ def transformers(line: str) -> Progress | None:
 
 
 _PLACE = re.compile(
-    r"\b(?:(?:global_)?step|iter|iteration|it|batch|epoch)\W{0,3}\d|\b\d{1,9}/\d{1,9}\b",
+    r"\b(?:(?:global_)?step|iter|iteration|it|batch|epoch)\W{0,3} {0,8}\d|\b\d{1,9}/\d{1,9}\b"
+    r"|\[(?:\d{1,9},)? {0,9}\d{1,9}\] loss",
     re.IGNORECASE,
 )
 _LOSS = re.compile(
-    r"(?<![\w-])(?:train(?:ing)?[ _/])?loss()['\"]?\s{0,3}[:=]?\s{0,3}(?:tensor\()?"
-    r"([-+]?(?:\d[\d.]{0,30}(?:e[-+]?\d{1,4})?|nan|inf))(?![\w.])",
+    r"(?<![\w-])(?:(?:train(?:ing)?|total)[ _/]|([a-z]\w*) )?loss['\"]?\s{0,3}[:=]?\s{0,3}"
+    r"(?:tensor\()?([-+]?(?:\d{1,30}(?:\.\d{0,30})?(?:e[-+]?\d{1,4})?|nan|inf))(?!\w|\.\d)",
     re.IGNORECASE,
 )
 _OTHER_STEP = re.compile(r"\b(?:best|lowest|load|resum|restor|checkpoint|accum)", re.IGNORECASE)
@@ -145,24 +146,26 @@ _OTHER_DATA = re.compile(r"(?<![a-z])(?:valid|eval|test|(?:val|dev)(?![a-z]))", 
 def plain(line: str) -> Progress | None:
     """``step 10/500 loss 0.37``, ``Epoch 1 | loss: 0.5``, ``12/100 [..., loss=0.53]``: the loss of
     a line that has a place, too, and no word of validation or test; of an epoch's the training loss
-    that is named before such a word. Of no line that speaks of another step before: the best one,
-    or that of a checkpoint.
+    that is named before such a word, or before ``val_loss``. Of no line that speaks of another step
+    before: the best one, or that of a checkpoint. Of ``D loss 0.25 G loss 3.1`` neither: a word
+    before ``loss`` is its name, and the one without counts, or the only name.
 
     No step's number: which of the numbers it is, and whether it rises over epochs, is not known.
     """
     if "oss" not in line or not _PLACE.search(line):
         return None
-    loss, other, lower = _LOSS.search(line), _OTHER_DATA.search(line), line.lower()
-    if loss is None or _OTHER_STEP.search(line, 0, loss.start()):
+    named = {each[1]: each for each in reversed([*_LOSS.finditer(line)])}
+    loss = named.get(None) or (named.popitem()[1] if len(named) == 1 else None)
+    if loss is None or _OTHER_STEP.search(line, 0, loss.start(2)):
         return None
-    trained = "epoch" in lower and lower.startswith("train", loss.start())
-    if other and not (trained and loss.start() < other.start()):
-        return None
-    return _told(loss)
+    start, lower = loss.start(), line.lower()
+    trained = "val_loss" in lower or ("epoch" in lower and lower.startswith("train", start))
+    other = _OTHER_DATA.search(line, 0, start if trained else len(line))
+    return None if other else Progress(loss=float(loss[2]))
 
 
 _NUMBER = re.compile(
-    r"(?<!per )(?<![\w/])(?:global[_ ])?(?:step|iter(?:ation)?)['\"]?\s{0,3}[:=#]?\s{0,3}"
+    r"(?<!per )(?<![\w/])(?:global[_ ])?(?:step|iter(?:ation)?)['\"]?\s{0,8}[:=#]?\s{0,3}"
     r"(\d{1,3}(?:[,_]\d{3}){1,3}|\d{1,12})(?![.,_]?\d|[a-z]|\s?[mnµu]?s(?:ec)?\b)",
     re.IGNORECASE,
 )
