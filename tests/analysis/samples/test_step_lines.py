@@ -17,6 +17,7 @@ from gpuwatch.analysis.samples.step_lines import (
     NO_STEPS_YET,
     UNTIMED,
     mean_by_arrival,
+    no_figure,
     no_steps,
 )
 from gpuwatch.analysis.study.read import read_sessions
@@ -111,6 +112,8 @@ def test_a_run_that_goes_on_has_no_steps_yet_and_nothing_to_mend(tmp_path: Path)
 def test_a_run_without_torch_and_steps_is_told_that_no_line_was_one() -> None:
     told, lines = "no Python program imported torch", "; no line of its output was recognised"
     assert no_steps({"hook": {"text": told}}).startswith(told + lines)
+    assert "`step 10 loss 0.5`" in no_steps({"hook": {"text": told}})
+    assert "`step 10 loss 0.5`" in no_figure({"hook": {"processes": 1}}, "loss")
     assert no_steps({"hook": {"text": told, "processes": 1}}) == told
 
 

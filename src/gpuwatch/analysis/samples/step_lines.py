@@ -19,7 +19,7 @@ NO_STEPS = "no timed step was reported"
 NO_STEPS_YET = "no steps yet"
 GIVE_STEPS = f"{NO_STEPS_YET}: torch or step lines give them; --hook loss reads the loss"
 NO_FULL_STEP = "no full step was reported"
-_NO_LINES = "no line of its output was recognised as a step (`gpuwatch run --help` shows one)"
+_NO_LINES = "no line of its output was recognised as a step, as `step 10 loss 0.5` would be"
 NEXT = "; next: "
 """Between a reason and what mends it."""
 _HOOK_OFF = f"the hook was off (--hook off){NEXT}leave it out"
@@ -70,9 +70,11 @@ def no_figure(meta: Mapping[str, JSON], key: str, lines: str = "no step line") -
     """Why no step has the loss, or an accuracy; ``lines``: what was looked at."""
     if not mapping(meta.get("hook")).get("processes"):
         return f"{lines} has it"
+    if key != "loss":
+        return "no line of the program was read as having it"
     trains = "trainable_parameters" in mapping(meta.get("run"))
-    told = "; --hook loss reads it" if key == "loss" and trains else ""
-    return f"no line of the program was read as having it{told}"
+    told = "; --hook loss reads it" if trains else ""
+    return f"no line of the program was read as having it, as `step 10 loss 0.5` would be{told}"
 
 
 def hooked(meta: Mapping[str, JSON]) -> bool | None:
@@ -89,9 +91,7 @@ def run_of(meta: Mapping[str, JSON], phases: Mapping[str, float]) -> Mapping[str
     run = mapping(meta.get("run"))
     if "unseen_phases" in run or not hooked(meta) or not phases.keys() >= _OLDER_HOOK:
         return run
-    unseen: JSON = {
-        name: "could not be told apart from other" for name in phases if not phases[name]
-    }
+    unseen = {name: "could not be told apart from other" for name in phases if not phases[name]}
     return {**run, "unseen_phases": unseen}
 
 
@@ -182,6 +182,4 @@ def _has_times(row: StepLine) -> bool:
 def median_step(timed: Sequence[StepLine]) -> float | None:
     """Median step time in seconds; ``None`` where unknown."""
     times, reason = times_of(timed)
-    if not times or reason is not None:
-        return None
-    return median(times)
+    return median(times) if times and reason is None else None
