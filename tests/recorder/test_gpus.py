@@ -24,7 +24,7 @@ from tests.fake_nvml import (
     FakeDriver,
     uuid,
 )
-from tests.reading import events, facts, log, meta, sessions
+from tests.reading import events, facts, log, meta, sessions, show
 from tests.waiting import until
 
 GPU_METRICS = {
@@ -112,6 +112,10 @@ def test_a_driver_that_does_not_start_is_told_once_with_its_mend_and_in_the_summ
     assert printed.count(says) == 1 and hint in printed
     shown = " ".join(cli.read("show", sessions(out)[0]).stdout.split())
     assert says in shown and hint in shown
+    metrics = show(cli, sessions(out)[0])["metrics"]
+    told = [(metrics[name]["mean"], says in metrics[name]["reason"]) for name in GPU_METRICS]
+    assert told == [(None, True)] * len(told)
+    assert metrics["hw.cpu.utilization"]["method"] == "measured"
     summary = (sessions(out)[0].parent / "summary.md").read_text()
     assert says in summary and hint in summary
     assert says in cli("--record", "--out", out, "--duration", "0.2s").stderr

@@ -279,8 +279,15 @@ def test_a_bound_says_its_direction_and_a_part_of_the_runs_how_many(result: Stud
 
 
 def test_the_changes_of_the_table_say_what_they_are(result: StudyResult) -> None:
-    told = " ".join(section(terminal(result), "what was measured").split())
-    assert "changes are means within blocks" in told
+    (question,) = result.questions
+    unpaired = replace(question, table=tuple(replace(row, changes=()) for row in question.table))
+    for of, right, wrong in (
+        (question, "means within blocks", "of the means;"),
+        (unpaired, "of the means", "within blocks"),
+    ):
+        text = terminal(replace(result, questions=(of,)))
+        told = " ".join(section(text, "what was measured").split())
+        assert f"changes are {right}" in told and f"changes are {wrong}" not in told
 
 
 def test_one_run_each_is_told_side_by_side_behind_the_verdict(pair: StudyResult) -> None:
