@@ -283,7 +283,7 @@ async def test_a_stopped_first_mark_is_no_baseline_and_that_is_said(session: Mak
     ]
     async with running(lambda: whole(paths), (110, 60)) as (_, pilot):
         await shows(pilot, "c against b")
-        await pilot.press("end", shows="a gave no value: b is the baseline")
+        await pilot.press("end", shows="was reported): b is the baseline")
 
 
 async def test_of_a_study_that_goes_on_the_screen_says_as_of_which_run_and_counts_those_over(
