@@ -264,7 +264,8 @@ class Contrast:
 
 
 _CPU_TIMES = ("CPU time", "CPU time, user", "CPU time, system")
-OF_THE_RUN = ("elapsed", *_CPU_TIMES, "evaluations between steps")
+EVALUATIONS = "evaluations until training goes on"
+OF_THE_RUN = ("elapsed", *_CPU_TIMES, EVALUATIONS)
 """Times that have no ratio where the runs have other numbers of steps, as all totals."""
 AT_MOST, AT_LEAST = "at most", "at least"
 _TRAFFIC = frozenset({"work per step", "profile, all of it", "efficiency", "over the window"})

@@ -87,7 +87,7 @@ class StepRow:
     flop: float | None
     bytes: float | None
     evaluation: float = 0.0
-    """Seconds that evaluations took between its steps; not in ``seconds``."""
+    """Seconds of evaluations until the training went on; not in ``seconds``."""
     sampled: float | None = None
     """Of how many of its steps ``phases`` are, drawn at random; ``None``: of all."""
 

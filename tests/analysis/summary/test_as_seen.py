@@ -39,7 +39,10 @@ def test_an_evaluation_is_in_no_step_and_both_rates_are_told(make: Make) -> None
     assert told.efficiency.flop_rate.value == pytest.approx(
         told.count["flop_per_step"] / 0.5, rel=1e-6
     )
-    assert any(note.startswith("evaluations between steps took 4.00 s") for note in told.notes)
+    assert any(
+        note.startswith("evaluations until training goes on took 4.00 s, with what")
+        for note in told.notes
+    )
 
 
 def test_the_work_of_a_step_is_the_mean_where_steps_differ(make: Make) -> None:
@@ -104,7 +107,10 @@ def test_an_evaluation_in_the_first_line_is_told_alike(make: Make) -> None:
     assert told.steps.evaluation_seconds == pytest.approx(6)
     assert told.steps.samples_per_second == pytest.approx(128)
     assert told.steps.samples_per_second_overall == pytest.approx(20 * 64 / 16)
-    assert any(note.startswith("evaluations between steps took 6.00 s") for note in told.notes)
+    assert any(
+        note.startswith("evaluations until training goes on took 6.00 s, with what")
+        for note in told.notes
+    )
 
 
 def test_a_phase_that_the_hook_never_saw_is_not_zero(make: Make) -> None:

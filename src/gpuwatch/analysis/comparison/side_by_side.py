@@ -30,7 +30,7 @@ from gpuwatch.analysis.comparison.notes import session_notes
 from gpuwatch.analysis.comparison.same_work import PROGRAM, digests
 from gpuwatch.analysis.hardware.energy import COUNTER
 from gpuwatch.analysis.hardware.kernels import MOST, KernelRow, differing_kernels
-from gpuwatch.analysis.results import ComparisonRow, Difference, Question, Run
+from gpuwatch.analysis.results import EVALUATIONS, ComparisonRow, Difference, Question, Run
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.identity import baseline, used_gpus
 from gpuwatch.analysis.summary.load import disturbances
@@ -93,7 +93,7 @@ _TIMES = (
         *("steps", "throughput with evaluations", "{sample}/s"),
         *("steps.samples_per_second_overall", Method.COUNTED),
     ),
-    ("steps", "evaluations between steps", "s", "steps.evaluation_seconds", Method.MEASURED),
+    ("steps", EVALUATIONS, "s", "steps.evaluation_seconds", Method.MEASURED),
     ("steps", "timed steps", "{step}", "steps.count", Method.COUNTED),
     ("steps", "token throughput", "{token}/s", "tokens_per_second", Method.COUNTED),
 )

@@ -144,8 +144,8 @@ def _as_seen(
     if evaluation := sum(row.evaluation for row in steps if not row.warmup):
         took = units.quantity(evaluation, "s")
         texts.append(
-            f"evaluations between steps took {took}: they are in no step and no rate of steps, "
-            "but in what was sampled"
+            f"evaluations until training goes on took {took}, with what follows them (scores, a "
+            "checkpoint): in no step and no rate of steps, but in what was sampled"
         )
     return texts
 

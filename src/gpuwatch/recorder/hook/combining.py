@@ -24,7 +24,7 @@ from gpuwatch.session.writing.statements import Row
 MOST_WAITING = 100_000
 """Most steps that wait for a rank that does not tell them."""
 _EVALUATION = "evaluation"
-"""The phase that is between steps."""
+"""The phase that is in no step."""
 _SUMS = (
     *("flop_forward_per_step", "flop_backward_per_step", "flop_per_step"),
     *("flop_recomputed_per_step", "bytes_per_step", "samples"),
