@@ -42,7 +42,7 @@ def evaluated(told: Told) -> float:
         ("no_loader", {"forward": 13, "other": 7, **STEP}),
         ("loader", {"data": 8, "forward": 13, "other": 1, **STEP}),
         ("accumulation", {"forward": 40, "backward": 80, "optimizer": 5}),
-        ("closure", {"forward": 10, **STEP}),
+        ("closure", {"forward": 10, "other": 9, **STEP}),
         ("teacher", {"forward": 13, "other": 10, **STEP}),
         ("wrapped", {"forward": 13, **STEP}),
         ("trained_in_eval_mode", {"data": 8, "forward": 13, **STEP}),

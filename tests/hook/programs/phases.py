@@ -52,9 +52,11 @@ def accumulation():
 
 def closure():
     def evaluate():
+        advance(7)
         optimizer.zero_grad()
         loss = model(torch.ones(6, 8)).mean()
         loss.backward()
+        advance(2)
         return loss
 
     for _ in range(STEPS):

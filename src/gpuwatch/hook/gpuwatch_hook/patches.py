@@ -28,9 +28,28 @@ def watch_optimizers(optimizer: ModuleType) -> None:
     atexit.register(_tell_gpus, tracker)  # runs before the tracker is closed
     tracker.infers()
 
-    def begins(of: Any, *_: Any) -> None:
-        if not torch.compiler.is_compiling() and not tracker.passing.on:
-            tracker.optimizer_begins(of)
+    def begins(of: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        if torch.compiler.is_compiling() or tracker.passing.on:
+            return None
+        tracker.optimizer_begins(of)
+        if callable(closure := keywords.get("closure")):
+            return args, {**keywords, "closure": following(closure)}
+        if callable(closure := (*args, None)[1]):
+            return (args[0], following(closure), *args[2:]), keywords
+        return None
+
+    def following(closure: Any) -> Any:
+        """``closure``, which is no part of the optimizer."""
+
+        @functools.wraps(closure)
+        def followed(*args: Any, **keywords: Any) -> Any:
+            tracker.closure(True)
+            try:
+                return closure(*args, **keywords)
+            finally:
+                tracker.closure(False)
+
+        return followed
 
     def ends(of: Any, *_: Any) -> None:
         if torch.compiler.is_compiling():

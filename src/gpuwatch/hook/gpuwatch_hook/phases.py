@@ -44,7 +44,7 @@ class Phases:
         self.names = list(PHASES)
         self.models: Any = None
         """What finds models, once there is torch."""
-        self.in_backward = False
+        self.in_backward = self._in_closure = False
         self._optimizers: list[int] = []
         """``id`` of those at work, the innermost last."""
         self._inner = False
@@ -160,7 +160,17 @@ class Phases:
 
     def backward_ends(self) -> None:
         self.in_backward = False
-        self._enter(OPTIMIZER if self._optimizers else OTHER)
+        self._enter(self._outside)
+
+    def closure(self, runs: bool) -> None:
+        """An optimizer's closure begins, or is over: what it does is not the optimizer's."""
+        self._in_closure = runs
+        self._enter(self._outside)
+
+    @property
+    def _outside(self) -> int:
+        """The phase outside of passes."""
+        return OPTIMIZER if self._optimizers and not self._in_closure else OTHER
 
     def optimizer_begins(self, optimizer: Any) -> None:
         if self._inner:  # the outer one ended with an exception, of which no one told
@@ -172,8 +182,7 @@ class Phases:
         """Returns whether its step is over: one that calls the step of its base class has two."""
         if self._optimizers:
             self._optimizers.pop()
-        after = OPTIMIZER if self._optimizers else OTHER
-        self._enter(BACKWARD if self.in_backward else after)
+        self._enter(BACKWARD if self.in_backward else self._outside)
         self._inner = id(optimizer) in self._optimizers
         self._nested = self._nested or self._inner
         return not self._inner

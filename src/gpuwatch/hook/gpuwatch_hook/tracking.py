@@ -355,6 +355,11 @@ class Tracker:
             self._counting.counter.part = OPTIMIZER_PART
 
     @_guarded
+    def closure(self, runs: bool) -> None:
+        """An optimizer's closure begins, or is over."""
+        self._phases.closure(runs)
+
+    @_guarded
     def optimizer_ends(self, optimizer: Any) -> None:
         if not self._phases.optimizer_ends(optimizer):
             return
