@@ -77,6 +77,8 @@ def test_evaluations_are_in_no_rate_of_the_training() -> None:
     assert duration(lines, None, told=True) == pytest.approx(1.5), "with 0.5 s between them"
     assert duration([lines[1]], before, told=True) == pytest.approx(0.5)
     assert mean_rate(lines, samples_of, told=True) == pytest.approx(128 / 1.5)
+    edges = [SECOND // 2, 3 * SECOND, 5 * SECOND]
+    assert rate_series(lines, samples_of, edges) == pytest.approx([64 / 1.0, 64 / 0.5])
 
 
 def test_time_between_the_steps_of_a_bucket_counts_as_between_lines() -> None:

@@ -69,7 +69,8 @@ def rate_series(
     """Work per second between neighbouring ``edges`` (nanoseconds): one value fewer than edges.
 
     The work of a step line is spread evenly over the time it covers. ``None`` where the work is
-    unknown or no step line covers the interval; partly covered intervals count the known part.
+    unknown or no step line covers the interval; partly covered intervals count the known part. The
+    time of evaluations is in none.
     """
     return spread(spans(steps), work, edges)
 
@@ -79,23 +80,40 @@ def spread(
 ) -> list[float | None]:
     """:func:`rate_series` of lines whose spans are known already."""
     totals: list[float | None] = [None] * max(0, len(edges) - 1)
+    times = [float(end - start) for start, end in pairwise(edges)]
     first = 0
-    for start, end, row in covered:
-        amount = work(row)
-        if amount is None or end <= start:
-            continue
+    for start, end, amount, evaluation in _pieces(covered, work):
         while first < len(totals) and edges[first + 1] <= start:
             first += 1
         index = first
         while index < len(totals) and edges[index] < end:
             overlap = min(end, edges[index + 1]) - max(start, edges[index])
-            share = amount * overlap / (end - start)
-            totals[index] = (totals[index] or 0.0) + share
+            share = overlap / (end - start)
+            times[index] -= evaluation * share
+            if amount is not None:
+                totals[index] = (totals[index] or 0.0) + amount * share
             index += 1
     return [
-        None if total is None or end <= start else number(total / ((end - start) / 1e9))
-        for total, start, end in zip(totals, edges, edges[1:], strict=False)
+        None if total is None or time <= 0 else number(total / (time / 1e9))
+        for total, time in zip(totals, times, strict=True)
     ]
+
+
+def _pieces(
+    covered: Iterable[Span], work: Callable[[StepLine], float | None]
+) -> Iterator[tuple[int, int, float | None, float]]:
+    """Start and end of the time of each line and of the evaluation before it, the work in it, and
+    the nanoseconds of it that are an evaluation: those that its steps leave, as of a bucket."""
+    before = 0
+    for start, end, row in covered:
+        evaluation = row.evaluation * 1e9
+        inside = min(evaluation, max(0.0, end - start - (taken(row) or 0.0) * 1e9))
+        begin = int(max(before, start - (evaluation - inside)))
+        if begin < start and evaluation:
+            yield begin, start, None, start - begin
+        if end > start:
+            yield start, end, work(row), inside
+        before = end
 
 
 def mean_rate(
