@@ -9,14 +9,12 @@ import numpy as np
 
 from gpuwatch.analysis.hardware.ceilings import UNKNOWN_GPUS, gpus_unknown
 from gpuwatch.analysis.hardware.program import NO_RATE, unknown_rate
-from gpuwatch.analysis.samples.channels import FULL
 from gpuwatch.analysis.samples.cpu_time import MOST_SECONDS, TICK_SECONDS
 from gpuwatch.analysis.samples.rates import Span, StepLine, intervals, mean_rate, spread, works
 from gpuwatch.analysis.samples.source import Column, Source
 from gpuwatch.analysis.samples.step_lines import NO_STEPS, ends_told
 from gpuwatch.analysis.samples.window import WHOLE_RUN, Window
 from gpuwatch.analysis.statistics.description import Statistic, describe, unavailable
-from gpuwatch.core import units
 from gpuwatch.core.metrics import CATALOGUE, DERIVED, Kind, Method
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.reading.reader import SessionReader
@@ -105,12 +103,9 @@ def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column], cut: bo
         values = np.sum([_from_start(column.values) for column in columns], axis=0)
         if np.count_nonzero(~np.isnan(values)) < 2:
             values, reason = values[:0], "a difference needs two samples, and the window has fewer"
-        elif coverage < FULL:
-            method, source = Method.BOUND, f"{source}; at least: {_part(coverage)}"
-        elif cut:
-            method, source = Method.BOUND, f"{source}; at least: up to the last sample"
-        elif coverage < 1:
-            values, source = values / coverage, f"{source}; scaled: {_part(coverage)}"
+        elif coverage < 1 or cut:
+            method = Method.BOUND
+            source += "; at least: between its first reading in the window and its last"
     else:
         values = np.concatenate([column.values for column in columns])
     described = describe(
@@ -124,10 +119,6 @@ def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column], cut: bo
         return described
     total = sum(mean * weight for mean, weight in weighted)
     return replace(described, mean=total / sum(weight for _, weight in weighted))
-
-
-def _part(coverage: float) -> str:
-    return f"its samples cover {units.percent(coverage)} of the window"
 
 
 def _from_start(values: np.ndarray) -> np.ndarray:
