@@ -18,6 +18,7 @@ from gpuwatch.recorder.hook.reports import EVALUATION_NS, HELD_NS, PATIENCE_NS, 
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.report.export.session_tables import steps as steps_table
 from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.rows import mean_phases
 from gpuwatch.session.writing.store import SessionStore
 from tests.reading import meta
 
@@ -131,18 +132,19 @@ def test_phases_of_some_steps_are_kept_with_their_number(run: Run) -> None:
             assert (row.count, row.phases, row.sampled) == (5, {"forward": 0.5}, 1)
 
 
-def test_phases_of_several_ranks_are_means_over_their_sampled_steps(run: Run) -> None:
+def test_phases_of_several_ranks_are_means_of_the_ranks_however_many_steps_each_drew(
+    run: Run,
+) -> None:
     for rank, name in enumerate(("a", "b")):
         run.begin(name, rank, 2)
-    run.steps("a", 4, *[0.5] * 4, phases={"forward": 0.8}, sampled=2)
-    run.steps("b", 4, *[0.4] * 4, phases={"forward": 9.0}, sampled=1)
-    with run.end(9) as reader:
-        (row,) = reader.steps()
-        assert (row.count, dict(row.phases), row.sampled) == (
-            4,
-            {"forward": pytest.approx(4.9 * 0.4 / 0.45)},
-            1.5,
-        )
+    for last, drawn in ((4, (2, 1)), (8, (4, 0)), (12, (1, 1)), (16, (3, 0))):
+        for name, each, of in zip("ab", (0.4, 9.0), drawn, strict=True):
+            run.steps(name, last, *[1.0] * 4, phases={"forward": each * of}, sampled=of)
+        run.look(last + HELD_NS / SECOND)
+    with run.end(20) as reader:
+        rows = reader.steps()
+        assert [row.sampled for row in rows] == [1.5, 0, 3, 0]
+        assert mean_phases(rows) == {"forward": pytest.approx((0.4 + 9.0) / 2)}
 
 
 def test_what_is_waited_for_before_the_first_step_is_told_at_once(run: Run) -> None:

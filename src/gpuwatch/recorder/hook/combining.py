@@ -25,6 +25,8 @@ MOST_WAITING = 100_000
 """Most steps that wait for a rank that does not tell them."""
 _EVALUATION = "evaluation"
 """The phase that is in no step."""
+_DRAWN = "drawn"
+"""Beside seconds by phase: of how many steps they are."""
 _SUMS = (
     *("flop_forward_per_step", "flop_backward_per_step", "flop_per_step"),
     *("flop_recomputed_per_step", "bytes_per_step", "samples"),
@@ -39,6 +41,9 @@ class Combined:
         """``ranks``: how many ranks of the run are on this machine."""
         self.ranks = ranks
         self._waiting: dict[int, deque[Step]] = {}
+        self._taken: dict[bool, dict[int, dict[str, float]]] = {True: {}, False: {}}
+        """In and after the warm-up: seconds by phase of each rank, and of how many steps they are,
+        since every rank had drawn one."""
         self._total_steps: int | None = None
 
     def add(self, rank: int, line: Step) -> None:
@@ -77,7 +82,58 @@ class Combined:
             return []
         told = iter(self._next, None)
         new = (steps for steps in told if steps[0].step > after.get(steps[0].warmup, 0))
-        return [_line([*steps], self._total_steps) for _, steps in groupby(new, _kind)]
+        return [self._line([*steps]) for _, steps in groupby(new, _kind)]
+
+    def _line(self, steps: Sequence[tuple[Step, ...]]) -> Step:
+        """Consecutive steps of all ranks as one line of the run."""
+        last = steps[-1]
+        warmup, _, timed = _kind(last)
+        seconds = tuple(map(_seconds, steps)) if timed else None
+        taken, evaluation = self._taken[warmup], 0.0
+        for at, ranks in enumerate(steps):
+            mean = math.fsum(one.seconds[0] for one in ranks if one.seconds) / len(ranks)
+            scale = seconds[at] / mean if seconds and mean else 1.0
+            evaluation += max(one.phases.get(_EVALUATION, 0.0) for one in ranks)
+            for rank, one in enumerate(ranks):
+                own = taken.setdefault(rank, {_DRAWN: 0.0})
+                own[_DRAWN] += with_phases([one])
+                for name, total in one.phases.items():
+                    if name != _EVALUATION:
+                        own[name] = own.get(name, 0.0) + scale * total
+        phases: dict[str, float] = {}
+        sampled = 0.0
+        # A rank that drew more steps than another counts no more than that.
+        if all(own[_DRAWN] for own in taken.values()):
+            drawn = math.fsum(own[_DRAWN] for own in taken.values()) / len(taken)
+            sampled = min(round(drawn, 6), len(steps))
+            for own in taken.values():
+                share = sampled / own.pop(_DRAWN) / len(taken)
+                for name, total in own.items():
+                    phases[name] = phases.get(name, 0.0) + share * total
+            taken.clear()
+        if evaluation:
+            phases[_EVALUATION] = evaluation
+        losses = [
+            math.fsum(one.loss[0] for one in ranks if one.loss) / len(ranks)
+            for ranks in steps
+            if all(one.loss for one in ranks)
+        ]
+        ends = [one.monotonic_ns for one in last if one.monotonic_ns is not None]
+        return Step(
+            step=last[0].step,
+            count=len(steps),
+            warmup=warmup,
+            samples=_total(steps, "samples"),
+            tokens=_total(steps, "tokens"),
+            seconds=seconds,
+            loss=tuple(losses) if len(losses) == len(steps) else None,
+            phases=phases,
+            flop=_total(steps, "flop"),
+            bytes=_total(steps, "bytes"),
+            total_steps=self._total_steps,
+            monotonic_ns=max(ends) if len(ends) == len(last) else None,
+            sampled=sampled,
+        )
 
     def _next(self) -> tuple[Step, ...] | None:
         """The next step that every rank has, without the steps that some rank never told."""
@@ -130,44 +186,6 @@ def _kind(steps: tuple[Step, ...]) -> tuple[bool, bool, bool]:
     """Steps of one line are all in the warm-up or all after it, and have the same figures."""
     flop = all(one.flop is not None for one in steps)
     return steps[0].warmup, flop, all(one.seconds is not None for one in steps)
-
-
-def _line(steps: Sequence[tuple[Step, ...]], total_steps: int | None) -> Step:
-    """Consecutive steps of all ranks as one line of the run."""
-    last = steps[-1]
-    _, _, timed = _kind(last)
-    every = [one for ranks in steps for one in ranks]
-    seconds = tuple(map(_seconds, steps)) if timed else None
-    phases: dict[str, float] = {}
-    for at, ranks in enumerate(steps):
-        mean = math.fsum(one.seconds[0] for one in ranks if one.seconds) / len(ranks)
-        scale = seconds[at] / mean if seconds and mean else 1.0
-        for name, total in _phases(ranks).items():
-            share = scale * total / len(ranks)
-            if name == _EVALUATION:
-                share = max(one.phases.get(name, 0.0) for one in ranks)
-            phases[name] = phases.get(name, 0.0) + share
-    losses = [
-        math.fsum(one.loss[0] for one in ranks if one.loss) / len(ranks)
-        for ranks in steps
-        if all(one.loss for one in ranks)
-    ]
-    ends = [one.monotonic_ns for one in last if one.monotonic_ns is not None]
-    return Step(
-        step=last[0].step,
-        count=len(steps),
-        warmup=last[0].warmup,
-        samples=_total(steps, "samples"),
-        tokens=_total(steps, "tokens"),
-        seconds=seconds,
-        loss=tuple(losses) if len(losses) == len(steps) else None,
-        phases=phases,
-        flop=_total(steps, "flop"),
-        bytes=_total(steps, "bytes"),
-        total_steps=total_steps,
-        monotonic_ns=max(ends) if len(ends) == len(last) else None,
-        sampled=round(with_phases(every) / len(last), 6),
-    )
 
 
 def _seconds(ranks: Sequence[Step]) -> float:
