@@ -341,6 +341,7 @@ def test_device_memory_is_that_of_the_tree_s_processes_on_all_gpus() -> None:
             changes, _ = source.drain()
             assert any("gpu1" in (change.channel.reason or "") for change in changes)
     assert source.sample()[4] is None
+    assert source.drain()[0] == [], "what was not told to the end is not told after it"
     source.close()
 
 

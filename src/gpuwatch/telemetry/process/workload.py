@@ -57,7 +57,7 @@ class WorkloadSource:
         self._tree = ProcessTree(())
         self._contained = contained
         self._group: GroupUsage | None = None
-        self._gpu_processes = gpu_processes
+        self._gpu_processes: GpuProcesses | None = None
         self._gpu_shares = gpu_shares
         self.told_gpus: frozenset[str] = frozenset()
         """Device ids of the GPUs that the workload says it uses."""
@@ -67,7 +67,8 @@ class WorkloadSource:
             reason = gpu_processes.reason
         elif not sees_host_pids():
             reason = OTHER_PIDS
-        self._gpu_reason_at_start = reason
+        else:
+            self._gpu_processes = gpu_processes
         self.channels: tuple[Channel, ...] = (
             _channel("process.cpu.time", "/proc/PID/stat utime, stime, cutime, cstime"),
             _channel("process.memory.usage", _MEMORY),
@@ -120,14 +121,14 @@ class WorkloadSource:
         tree = self._tree.sample()
         used: int | None = None
         share: float | None = None
-        reason = self._gpu_reason_at_start
-        if tree.processes and reason is None and not isinstance(self._gpu_processes, Unavailable):
+        if tree.processes and self._gpu_processes is not None:
             pids, listed = self._tree.pids, self._gpu_processes()
             self._seen_on |= _on(pids, listed)
             reason = _not_told(listed, self.told_gpus - self._seen_on)
             share, why_no_share = _gpu_time(pids, listed, self._gpu_shares(), reason)
             if reason is None:
                 used, reason = _device_memory(pids, listed)
+            self._say(4, reason)
             self._say(5, why_no_share)
         if (self._now[1].method is Method.BOUND) is not tree.at_most:
             method, source = Method.MEASURED, _MEMORY
@@ -137,7 +138,6 @@ class WorkloadSource:
             self._changes.append(Change(self._now[1]))
         self._say(2, tree.io_reason)
         self._say(3, tree.io_reason)
-        self._say(4, reason)
         self._say(6, tree.core_wait_reason)
         values: list[Value] = [tree.cpu_s, tree.resident, tree.io_read, tree.io_written]
         values += [used, share, tree.core_wait_s]
