@@ -122,3 +122,17 @@ def test_what_the_gpus_used_from_start_to_end_stands_beside_the_cost(
         told = run_cost(session, PER_HOUR, run_energy(reader, session))
     assert "its GPUs used 0.00100 kWh (measured: integral of power over time" in told
     assert "±" in told
+
+
+def test_a_recorded_machine_costs_what_its_recording_took(tmp_path: Path) -> None:
+    path = record(
+        tmp_path / "01.gpuwatch",
+        gauges={("gpu0", "hw.gpu.power"): [360.0] * 21},
+        extra={"workload": {"kind": "machine"}},
+        steps=[],
+    )
+    with SessionReader(path) as reader:
+        session = summarise(reader)
+        told = run_cost(session, PER_HOUR, run_energy(reader, session))
+    assert session.seconds and told.startswith(f"{session.seconds / 1000:.4f} EUR for ")
+    assert "its GPUs used" in told

@@ -98,7 +98,7 @@ def cost_text(cost: Cost) -> str:
 
 def run_energy(reader: SessionReader, session: Summary) -> MeasuredValue:
     """Joules that the GPUs used from the start of the run to its end, with profile and counters."""
-    end, seconds = session.seconds, session.timing.held_seconds
+    end, seconds = session.seconds, session.held_seconds
     if end is None or seconds is None:
         return unknown("J", "the run has no end")
     whole = Window("whole run", int((end - seconds) * NS), int(end * NS))
@@ -109,14 +109,13 @@ def run_energy(reader: SessionReader, session: Summary) -> MeasuredValue:
 def run_cost(session: Summary, per_hour: float, joules: MeasuredValue) -> str:
     """``0.0178 EUR for 20.0 s at 3.20 EUR an hour; its GPUs used 0.00297 kWh (measured: integral of
     power over time (...), ±1.2 %); its timed steps alone: 1.02 EUR per million samples``."""
-    timing, rate = session.timing, session.steps.samples_per_second
-    seconds = timing.held_seconds
+    rate, seconds = session.steps.samples_per_second, session.held_seconds
     hour = f"at {per_hour:.2f} EUR an hour"
     parts = [f"unknown {hour}: the run has no end"]
     if seconds is not None:
         took = units.clock_time(seconds) if seconds >= 60 else units.quantity(seconds, "s")
-        if timing.profile_seconds:
-            took += f" ({units.quantity(timing.profile_seconds, 's')} of it profile and counters)"
+        if behind := session.timing.profile_seconds:
+            took += f" ({units.quantity(behind, 's')} of it profile and counters)"
         parts = [f"{three_figures(per_hour * seconds / 3600)} EUR for {took} {hour}"]
     if joules.value is not None:
         used = f"its GPUs used {three_figures(joules.value / _KWH)} kWh"

@@ -73,12 +73,6 @@ class Timing:
     profile_seconds: float | None = None
     """Of the profile and the counters after the run, which are in no other time."""
 
-    @property
-    def held_seconds(self) -> float | None:
-        """How long the run had the machine, profile and counters included: what is paid for."""
-        own = self.real_seconds
-        return own if own is None else own + (self.profile_seconds or 0.0)
-
 
 @dataclass(frozen=True)
 class SlowStep:
@@ -203,6 +197,14 @@ class Summary:
     def end(self) -> str:
         """How it ended; of one that failed with the reason."""
         return self.failure or self.status.text
+
+    @property
+    def held_seconds(self) -> float | None:
+        """How long the run had the machine, profile and counters included: what is paid for."""
+        if self.workload.get("kind") == "machine":
+            return self.seconds
+        own = self.timing.real_seconds
+        return own if own is None else own + (self.timing.profile_seconds or 0.0)
 
 
 def summarise(reader: SessionReader) -> Summary:
