@@ -201,9 +201,7 @@ class Summary:
     @property
     def held_seconds(self) -> float | None:
         """How long the run had the machine, profile and counters included: what is paid for."""
-        if self.workload.get("kind") == "machine":
-            return self.seconds
-        own = self.timing.real_seconds
+        own = self.seconds if self.workload.get("kind") == "machine" else self.timing.real_seconds
         return own if own is None else own + (self.timing.profile_seconds or 0.0)
 
 

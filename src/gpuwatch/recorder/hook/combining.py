@@ -17,7 +17,7 @@ from itertools import groupby
 
 from gpuwatch.core.models import number
 from gpuwatch.recorder.output.step_lines import Report, Step
-from gpuwatch.session.rows import with_phases
+from gpuwatch.session.rows import SAMPLED, with_phases
 from gpuwatch.session.writing import statements
 from gpuwatch.session.writing.statements import Row
 
@@ -25,8 +25,6 @@ MOST_WAITING = 100_000
 """Most steps that wait for a rank that does not tell them."""
 _EVALUATION = "evaluation"
 """The phase that is in no step."""
-_DRAWN = "drawn"
-"""Beside seconds by phase: of how many steps they are."""
 _SUMS = (
     *("flop_forward_per_step", "flop_backward_per_step", "flop_per_step"),
     *("flop_recomputed_per_step", "bytes_per_step", "samples"),
@@ -42,8 +40,8 @@ class Combined:
         self.ranks = ranks
         self._waiting: dict[int, deque[Step]] = {}
         self._taken: dict[bool, dict[int, dict[str, float]]] = {True: {}, False: {}}
-        """In and after the warm-up: seconds by phase of each rank, and of how many steps they are,
-        since every rank had drawn one."""
+        """In the warm-up and after it: seconds by phase of each rank and of how many steps, since
+        all ranks had drawn some."""
         self._total_steps: int | None = None
 
     def add(self, rank: int, line: Step) -> None:
@@ -95,21 +93,17 @@ class Combined:
             scale = seconds[at] / mean if seconds and mean else 1.0
             evaluation += max(one.phases.get(_EVALUATION, 0.0) for one in ranks)
             for rank, one in enumerate(ranks):
-                own = taken.setdefault(rank, {_DRAWN: 0.0})
-                own[_DRAWN] += with_phases([one])
-                for name, total in one.phases.items():
-                    if name != _EVALUATION:
-                        own[name] = own.get(name, 0.0) + scale * total
+                own = taken.setdefault(rank, {SAMPLED: 0.0})
+                own[SAMPLED] += with_phases([one])
+                _add(own, {k: each for k, each in one.phases.items() if k != _EVALUATION}, scale)
         phases: dict[str, float] = {}
         sampled = 0.0
         # A rank that drew more steps than another counts no more than that.
-        if all(own[_DRAWN] for own in taken.values()):
-            drawn = math.fsum(own[_DRAWN] for own in taken.values()) / len(taken)
+        if all(own[SAMPLED] for own in taken.values()):
+            drawn = math.fsum(own[SAMPLED] for own in taken.values()) / len(taken)
             sampled = min(round(drawn, 6), len(steps))
             for own in taken.values():
-                share = sampled / own.pop(_DRAWN) / len(taken)
-                for name, total in own.items():
-                    phases[name] = phases.get(name, 0.0) + share * total
+                _add(phases, own, sampled / own.pop(SAMPLED) / len(taken))
             taken.clear()
         if evaluation:
             phases[_EVALUATION] = evaluation
@@ -198,13 +192,9 @@ def _seconds(ranks: Sequence[Step]) -> float:
     return (max(ends) - max(begins)) / 1e9
 
 
-def _phases(steps: Sequence[Step]) -> dict[str, float]:
-    """Seconds of all the steps by phase."""
-    phases: dict[str, float] = {}
-    for step in steps:
-        for name, seconds in step.phases.items():
-            phases[name] = phases.get(name, 0.0) + seconds
-    return phases
+def _add(to: dict[str, float], phases: Mapping[str, float], scale: float = 1.0) -> None:
+    for name, seconds in phases.items():
+        to[name] = to.get(name, 0.0) + scale * seconds
 
 
 def _total(steps: Sequence[tuple[Step, ...]], key: str) -> float | None:
@@ -238,6 +228,9 @@ class RankTier:
             return []
         steps = [step for _, step in lines]
         count = sum(step.count for step in steps)
+        phases: dict[str, float] = {}
+        for step in steps:
+            _add(phases, step.phases)
         row = statements.rank_step(
             lines[-1][0],
             self._rank,
@@ -247,7 +240,7 @@ class RankTier:
             _sum([step.samples for step in steps]),
             _sum([step.tokens for step in steps]),
             _sum([None if step.seconds is None else math.fsum(step.seconds) for step in steps]),
-            statements.phases_text(_phases(steps), count, with_phases(steps)),
+            statements.phases_text(phases, count, with_phases(steps)),
             _sum([step.flop for step in steps]),
         )
         return [row]
