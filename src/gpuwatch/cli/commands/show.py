@@ -51,8 +51,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         given = requested(reader, summary.timing.cpu_seconds)
         per_hour = arguments.price or price_of(summary, by_device())
         cost = run_cost(summary, per_hour, run_energy(reader, summary)) if per_hour else ""
-        seconds = summary.held_seconds
-        paid = per_hour * seconds / 3600 if per_hour and seconds else None
+        paid = per_hour * held / 3600 if per_hour and (held := summary.held_seconds) else None
     if arguments.format == "json":
         sys.stdout.write(json.dumps(json.summary(summary)))
         return 0

@@ -96,8 +96,7 @@ class Combined:
                 own = taken.setdefault(rank, {SAMPLED: 0.0})
                 own[SAMPLED] += with_phases([one])
                 _add(own, {k: each for k, each in one.phases.items() if k != _EVALUATION}, scale)
-        phases: dict[str, float] = {}
-        sampled = 0.0
+        phases, sampled = dict[str, float](), 0.0
         # A rank that drew more steps than another counts no more than that.
         if all(own[SAMPLED] for own in taken.values()):
             drawn = math.fsum(own[SAMPLED] for own in taken.values()) / len(taken)
