@@ -176,7 +176,7 @@ async def test_long_names_are_letters_with_a_legend_above(session: Make) -> None
     name = "docker=registry/team/image:24.01-py3"
     paths = [session(**OVER), session("02", environment=name, **OVER)]
     async with running(lambda: whole(paths)) as (app, pilot):
-        await shows(pilot, f"B  {name}, mnist-cnn")
+        await shows(pilot, f"B  mnist-cnn, 02, {name}")
         first = screen_text(app).splitlines()[1].split()
         assert first[:3] == ["A", "mnist-cnn,", "01-bare,"] and first[-1] == "(baseline)"
         assert heading(app) == ["A", "B", "method"]
