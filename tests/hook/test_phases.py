@@ -147,6 +147,16 @@ def test_samples_of_steps_that_are_passed_over_are_those_of_the_others(
     assert told.of("timing")[-1]["steps_passed"] > 60
 
 
+def test_steps_are_not_told_as_the_others_where_accumulation_changes(
+    start: Start,  # noqa: F811
+) -> None:
+    (told,) = start.unchanged("phases.py", "accumulation_changes", "costly").told
+    assert told.of("problem") == []
+    assert told.of("timing")[-1]["steps_passed"] > 40
+    for line in timed(told):
+        assert line["samples"] == sum(12 if one < 0.1 else 48 for one in line["seconds"])
+
+
 @pytest.mark.parametrize("loop", ["two_optimizers", "taught", "closure", "prefetch"])
 def test_all_steps_are_told_where_most_are_passed_over(start: Start, loop: str) -> None:  # noqa: F811
     plain, costly = (

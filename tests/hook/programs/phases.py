@@ -50,6 +50,14 @@ def accumulation():
             optimizer.zero_grad()
 
 
+def accumulation_changes():
+    for number in range(STEPS):
+        for _ in range(2 if number < STEPS // 2 else 8):
+            model(ROWS).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 def closure():
     def evaluate():
         advance(7)

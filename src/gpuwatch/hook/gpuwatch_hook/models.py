@@ -149,6 +149,7 @@ def follow(kind: type) -> None:
         tracker = tracking.tracker
         if tracker is None or torch.compiler.is_compiling():
             return call(self, args, keywords)
+        tracker.passing.calls += self.training
         if tracker.passing.on and (self.training or not tracker.stirs(self)):
             return call(self, args, keywords)
         inference = tracker.inference

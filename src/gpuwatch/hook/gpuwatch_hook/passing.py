@@ -6,7 +6,8 @@ hook before an optimizer's step, and the one around ``backward``. What may begin
 still seen, since that is in no step: see :meth:`Tracker.stirs`.
 
 What a step was given and computed is then that of the steps that are seen. So none is passed over
-before many were seen that are all alike, and none any more once one differs.
+before many were seen that are all alike, and none any more once one differs, or calls models more
+or less often: that one is in no statistic.
 """
 
 from __future__ import annotations
@@ -69,26 +70,39 @@ class Passing:
         """What is told of each of them."""
         self.newest = False
         """Whether the newest step is told as the others were."""
+        self.calls = 0
+        """Of models in training mode, in the step that runs now."""
+        self._usual_calls: int | None = None
+        """In each step that was seen; ``None``: not known, or they differ."""
         self._alike = 0
         """How many were seen that were alike."""
         self._varies = False
         self._removed = False
 
-    def saw(self, step: Step, lacking: int) -> None:
-        """A step of the training was seen from its beginning to its end, which was given so many
-        samples less than others, at the end of an epoch."""
+    def saw(self, step: Step, lacking: int, calls: int) -> None:
+        """A step of the training was seen from its beginning to its end, which called models so
+        often, and was given so many samples less than others, at the end of an epoch."""
         samples = None if step.samples is None else step.samples + lacking
         seen = step._replace(samples=samples, loss=None)
         if self._alike and seen != self.usual:
             # A step is counted by its kind only once there are several.
             self._varies |= None not in (seen.work, self.usual.work) or seen[:-2] != self.usual[:-2]
             self._alike = 0
+        if not self._alike:
+            self._usual_calls = calls
+        elif calls != self._usual_calls:
+            self._usual_calls = None
         self.usual = seen
         self._alike += 1
 
     def forget(self) -> None:
         """Steps to come may differ from those before."""
         self._alike, self._varies = 0, False
+
+    def end_alike(self) -> bool:
+        """Whether the step that ends called models as often as those that were seen."""
+        calls, self.calls = self.calls, 0
+        return self._usual_calls in (None, calls)
 
     @property
     def known(self) -> bool:

@@ -419,6 +419,13 @@ class Tracker:
                 return
             timed = sampling.timing = sampling.timed
             begin = time.thread_time_ns() if timed else 0
+            if not passing.end_alike():  # as where accumulation changes: its samples are not known
+                self.sees()
+                passing.forget()
+                passing.usual = passing.usual._replace(samples=None, tokens=None)
+                self._phases.doubtful = True
+                self.optimizer_ends(optimizer)
+                return
             now = time.monotonic_ns()
             self.taken += 1
             passing.ends.append(now)
@@ -555,6 +562,7 @@ class Tracker:
             warmup = warmup or self._counting.recounting > 0 or self._counting.seeking
             self._tell_count()
         self.passing.newest = self.passing.partly
+        calls, self.passing.calls = self.passing.calls, 0
         if self.passing.partly:
             self._steps.append(self.passing.usual._replace(warmup=warmup, skipped=skipped))
             self.passing.partly = False
@@ -562,7 +570,7 @@ class Tracker:
             told = self._samples, self._tokens, work, self._loss
             self._steps.append(Step(warmup, skipped, forward, *told))
             if not warmup and not skipped:
-                self.passing.saw(self._steps[-1], lacking)
+                self.passing.saw(self._steps[-1], lacking, calls)
         if self._number > 1 and self._counting is None:
             self._make_counting()
             self._look_at_trained()
