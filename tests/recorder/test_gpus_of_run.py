@@ -109,6 +109,22 @@ def test_a_run_on_one_gpu_of_eight_is_held_against_the_peak_of_that_one_while_it
     assert mfu == pytest.approx(2e12 / against.value, rel=0.5)
 
 
+def test_a_run_that_trains_on_the_cpu_uses_a_gpu_that_other_code_of_it_fills(
+    cli: Cli, eight: FakeDriver, tmp_path: Path
+) -> None:
+    run = start(cli, tmp_path, device="cpu")
+    eight.processes(3, (run.pid, GIB // 2, "compute"))
+    until(lambda: set(run.gpus().values()) == {False} and _complete(run.path))
+    assert not run.used(), "no more than a context"
+    eight.processes(3, (run.pid, 3 * GIB, "compute"))
+    until(lambda: run.used() == {"gpu3"})
+    run.finish()
+    assert run.screen().selected == "gpu3" and run.screen().warnings == ()
+    efficiency = run.shown()["efficiency"]
+    assert efficiency["devices"] == ["gpu3"]
+    assert "counted on the CPU" in efficiency["mfu"]["reason"]
+
+
 def test_before_anything_is_known_no_share_is_told_and_why(
     cli: Cli, eight: FakeDriver, tmp_path: Path
 ) -> None:

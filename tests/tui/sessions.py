@@ -98,7 +98,8 @@ def write(path: Path, script: Script) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     devices, channels = _devices(script)
     described = [(c, CATALOGUE[c.metric].unit, CATALOGUE[c.metric].kind.value) for c in channels]
-    used = ("gpu0", "gpu1", "cpu", "workload")
+    on_cpu = (script.meta or {}).get("run", {}).get("device") == "cpu"
+    used = ("cpu", "workload") if on_cpu else ("gpu0", "gpu1", "cpu", "workload")
     rows = [
         statements.device_row(
             d, used=None if script.gpus_unknown and d.kind == "gpu" else d.id in used

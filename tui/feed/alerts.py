@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
-from gpuwatch.analysis.hardware.ceilings import devices_of_run, gpus_unknown
 from gpuwatch.core.models import JSON, mapping, sequence
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, binary, milliseconds, pause, percent, si
@@ -246,10 +245,10 @@ def low_memory(
 # Other processes on the run's GPUs.
 
 
-def uses_no_gpu(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> bool:
+def uses_no_gpu(devices: Sequence[DeviceRow]) -> bool:
     """Whether the run is known to use none of the recorded GPUs."""
-    known = any(device.kind == "gpu" for device in devices) and not gpus_unknown(devices)
-    return known and all(device.kind != "gpu" for device in devices_of_run(meta, devices))
+    used = [device.used for device in devices if device.kind == "gpu"]
+    return bool(used) and all(each is False for each in used)
 
 
 _HIDES_ALL = ("", "-1", "NoDevFiles")
@@ -266,7 +265,7 @@ def left_unused(
     given = sequence(mapping(meta.get("environment")).get("gpus"))
     words = mapping(meta.get("launch")).get("command")
     asked = isinstance(words, list) and any(_OF_CPU.search(str(each)) for each in words)
-    if not given or asked or visible in _HIDES_ALL or not uses_no_gpu(meta, devices):
+    if not given or asked or visible in _HIDES_ALL or not uses_no_gpu(devices):
         return ""
     was = "was" if len(given) == 1 else "were"
     return f"the run {'uses' if live else 'used'} no GPU ({len(given)} {was} given)"

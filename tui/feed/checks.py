@@ -72,7 +72,7 @@ class Ceilings:
     """The ceilings of a session's devices, each worked out when it is first asked for."""
 
     def __init__(self, meta: Mapping[str, Any], devices: tuple[DeviceRow, ...]) -> None:
-        self.data_type = data_type_of(mapping(meta.get("run")))
+        self.data_type = data_type_of(meta, devices)
         """Data type of the run's matrix products."""
         self.mfu_peaks = mfu_peaks(meta, devices)
         self.of = cache(partial(ceilings_of, meta, devices))
@@ -251,7 +251,7 @@ class Checks:
 
     def _gpus(self) -> tuple[DeviceRow, ...]:
         """The run's GPUs; empty: it runs on the CPU."""
-        of_run = devices_of_run(self._meta, self._devices)
+        of_run = devices_of_run(self._devices)
         return tuple(device for device in of_run if device.kind == "gpu")
 
     def _rates(

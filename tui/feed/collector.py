@@ -273,7 +273,7 @@ class Collector:
             for row in self._devices
         )
         used = [device.row.used for device in devices if device.row.kind == "gpu"]
-        off_gpus = kind != "machine" and uses_no_gpu(self.meta, self._devices)
+        off_gpus = kind != "machine" and uses_no_gpu(self._devices)
         selected = _select(devices, view.device, off_gpus=off_gpus)
         sources = Sources(
             device=next((d for d in devices if d.row.id == selected), None),

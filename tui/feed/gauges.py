@@ -28,7 +28,6 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, StepRow
 from gpuwatch.session.schema import SUFFIX
 from gpuwatch.session.study.estimate import cell_of, changed, timing
-from gpuwatch.tui.feed.alerts import uses_no_gpu
 from gpuwatch.tui.feed.checks import Ceilings, of_pipes
 from gpuwatch.tui.feed.samples import NOTHING, Derived, Histories, History, Window
 from gpuwatch.tui.feed.snapshot import MISSING, Alert, DeviceNow, Gauge, Panel, Reading, Search
@@ -110,7 +109,7 @@ class Sources:
         """Whether the device is a GPU without a part in the run's work."""
         if self.device is None or self.device.row.kind != "gpu":
             return False
-        return self.device.row.used is False or uses_no_gpu(self.meta, self.devices)
+        return self.device.row.used is False
 
     @property
     def peak_bandwidth(self) -> float | None:

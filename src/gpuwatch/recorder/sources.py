@@ -59,6 +59,10 @@ def check_dcgm(host: str | None) -> None:
         raise NotAvailable(f"--dcgm: {trouble.reason}", trouble.hint)
 
 
+CONTEXT_BYTES = 2**30
+"""More than a CUDA context without work takes of a GPU's memory."""
+
+
 class Sources:
     """All sources of a recording, in a fixed order."""
 
@@ -194,7 +198,7 @@ class Sources:
         self._used = {gpu.id: before for gpu in self._gpus()}
         return [device_row(each, self._used.get(each.id, True)) for each in self.devices]
 
-    def restore(self, used: dict[str, bool | None], seen: set[str]) -> None:
+    def restore(self, used: dict[str, bool | None], seen: dict[str, int]) -> None:
         """Take over what an earlier recorder knew: use by GPU, and the GPUs with processes seen."""
         self._used = used
         self.processes.used_by_tree |= seen
@@ -209,7 +213,9 @@ class Sources:
         told = {gpu.id for gpu in gpus if gpu.uuid in reported}
         if self._tree is not None:
             self._tree.told_gpus = frozenset(told)
-        used = told | self.processes.used_by_tree
+        # A program on the CPU may have made a context there, as for pinned memory.
+        least = CONTEXT_BYTES if intake.device_type == "cpu" else 0
+        used = told | {id_ for id_, most in self.processes.used_by_tree.items() if most >= least}
         if not used and intake.device_type == "cuda":
             is_conclusive = False
         if not used and intake.device_type != "cpu" and not (over and is_conclusive):

@@ -111,7 +111,7 @@ def test_where_one_of_several_gpus_lacks_a_measured_ceiling_peaks_are_added() ->
 def test_a_run_on_the_cpu_has_measured_ceilings_alone() -> None:
     document = calibration("cpu", None, bandwidth=3e10, float32=None)
     meta = {"run": {"device": "cpu"}, "ceilings": document}
-    found = ceilings_of(meta, [gpu(), CPU])
+    found = ceilings_of(meta, [replace(gpu(), used=False), CPU])
     assert list(found) == ["bandwidth"] and found["bandwidth"].kind == "measured"
     assert ceilings_of({}, [CPU]) == {}
 
@@ -135,7 +135,7 @@ def test_a_card_whose_architecture_is_unknown_has_no_compute_ceiling() -> None:
     ],
 )
 def test_the_data_type_is_read_or_unknown(told: str | None, name: str | None) -> None:
-    assert data_type_of({"dtype": told}) == name
+    assert data_type_of({"run": {"dtype": told}}, []) == name
 
 
 @given(ANYTHING)

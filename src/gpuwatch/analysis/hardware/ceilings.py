@@ -103,7 +103,7 @@ def every_ceiling_of(
 ) -> dict[str, tuple[Ceiling, ...]]:
     """All ceilings by name, in the order of :data:`KINDS`; see :func:`ceilings_of`."""
     if device_id is None:
-        chosen = devices_of_run(meta, devices)
+        chosen = devices_of_run(devices)
     else:
         chosen = tuple(device for device in devices if device.id == device_id)
     every = (ceiling for device in chosen for ceiling in _of_device(meta, device))
@@ -116,14 +116,11 @@ def every_ceiling_of(
     return by_name
 
 
-def devices_of_run(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> tuple[DeviceRow, ...]:
-    """The GPUs that the run used, else the CPU; the CPU also where the workload says so; empty
-    where the run's GPUs are unknown."""
+def devices_of_run(devices: Sequence[DeviceRow]) -> tuple[DeviceRow, ...]:
+    """The GPUs that the run used, else the CPU; empty where the run's GPUs are unknown."""
     gpus = tuple(device for device in devices if device.kind == "gpu" and device.used)
-    if gpus and mapping(meta.get("run")).get("device") != "cpu":
+    if gpus or gpus_unknown(devices):
         return gpus
-    if gpus_unknown(devices):
-        return ()
     return tuple(device for device in devices if device.kind == "cpu")[:1]
 
 
@@ -132,11 +129,15 @@ def gpus_unknown(devices: Sequence[DeviceRow]) -> bool:
     return any(device.used is None for device in devices)
 
 
-def data_type_of(run: Mapping[str, JSON]) -> str | None:
-    """The data type of a run's matrix products, named like its ceiling; ``None``: not reported.
+def data_type_of(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> str | None:
+    """The data type of a run's matrix products, named like its ceiling; ``None``: not reported, or
+    of products on the CPU while other code of the program used GPUs.
 
     ``bfloat16`` and ``float16`` include autocast regions; ``float32`` means without TF32.
     """
+    run = mapping(meta.get("run"))
+    if run.get("device") == "cpu" and any(each.kind == "gpu" for each in devices_of_run(devices)):
+        return None
     words = re.findall(r"[a-z]+[0-9]*", str(run.get("dtype") or "").lower().replace("torch.", ""))
     known = [_DATA_TYPES[word] for word in words if word in _DATA_TYPES]
     return known[0] if len(set(known)) == 1 else None

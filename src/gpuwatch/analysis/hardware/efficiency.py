@@ -199,13 +199,13 @@ def efficiency_of(
 ) -> Efficiency:
     """The efficiency of a run; ``metrics`` and ``by_device`` are the statistics over ``window``."""
     run, count = mapping(meta.get("run")), mapping(meta.get("count"))
-    of_run = ceilings.devices_of_run(meta, devices)
+    of_run = ceilings.devices_of_run(devices)
     gpus = tuple(device for device in of_run if device.kind == "gpu")
     ids = [gpu.id for gpu in gpus]
     steady = window.kind == "timed steps"
     steps = work.count if steady else None
     doubt = program.doubt or work.part
-    data_type = ceilings.data_type_of(run)
+    data_type = ceilings.data_type_of(meta, devices)
     every = ceilings.every_ceiling_of(meta, devices)
     flop, size = _rate(metrics, "gpuwatch.flop.rate"), _rate(metrics, "gpuwatch.bytes.rate")
     traffic = traffic_of(samples, ids, window, steps, metrics[METRIC].reason, doubt)

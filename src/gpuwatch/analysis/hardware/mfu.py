@@ -78,14 +78,16 @@ def mfu_peaks(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> tuple[M
 def _peak(name: str, kind: str, meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> MfuPeak:
     if ceilings.gpus_unknown(devices):
         return MfuPeak(name, None, ceilings.UNKNOWN_GPUS)
-    gpus = [device for device in ceilings.devices_of_run(meta, devices) if device.kind == "gpu"]
-    data_type = ceilings.data_type_of(mapping(meta.get("run")))
+    gpus = [device for device in ceilings.devices_of_run(devices) if device.kind == "gpu"]
+    data_type = ceilings.data_type_of(meta, devices)
     known = ceilings.every_ceiling_of(meta, devices).get(data_type or "", ())
     if not gpus:
         measured = ": see the share of the measured product" if known else ""
         return MfuPeak(name, None, f"a CPU's peak is not known{measured}")
     if data_type is None:
         reason = "the workload did not report a data type whose peak is known"
+        if mapping(meta.get("run")).get("device") == "cpu":
+            reason = "FLOP were counted on the CPU, not of what ran on the GPU"
         return MfuPeak(name, None, reason)
     of_kind = {each.kind: each for each in known}
     if kind in of_kind:

@@ -136,8 +136,8 @@ class ProcessWatch:
         self._watched: dict[int, _Watched] = {}
         self._known_holders: dict[int, GpuHolder] = {}
         self._lists_due = self._use_due = self._restate_due = 0.0
-        self.used_by_tree: set[str] = set()
-        """Devices that a process of the workload has used."""
+        self.used_by_tree: dict[str, int] = {}
+        """By device that a process of the workload has used: the most bytes that one held."""
         self._looks = self._complete = 0
         self._served = False
 
@@ -162,7 +162,10 @@ class ProcessWatch:
             holders = self._known_holders = {pid: self._holder(pid) for _, pid in on_gpus}
             shares = self._nvml.process_shares()
             rows += self._holders.rows(t, on_gpus, holders, shares, restate=restate)
-            self.used_by_tree |= {device for device, pid in on_gpus if holders[pid].owned}
+            for (device, pid), usage in on_gpus.items():
+                if holders[pid].owned:
+                    most = max(usage.bytes or 0, self.used_by_tree.get(device, 0))
+                    self.used_by_tree[device] = most
             self._served |= any(MPS_SERVER in (holder.name or "") for holder in holders.values())
         return rows
 

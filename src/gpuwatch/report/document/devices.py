@@ -6,8 +6,8 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from gpuwatch.analysis.comparison.same_work import device_kind
 from gpuwatch.analysis.hardware.bound import UNKNOWN
-from gpuwatch.analysis.hardware.ceilings import data_type_of
 from gpuwatch.analysis.hardware.efficiency import Share
 from gpuwatch.analysis.hardware.kernels import family_seconds
 from gpuwatch.analysis.results import Cell, Cost, Question, StudyResult
@@ -112,7 +112,7 @@ def _specified(name: str, sessions: Sequence[Summary]) -> tuple[str, ...]:
         of = (each.ceiling for each in session.efficiency.mfu_peaks)
         sheet, at_clock = (None if each is None else each.value for each in of)
         text = _peak(sheet, at_clock, "FLOP/s")
-        return text if text == units.UNKNOWN else f"{text} {data_type_of(session.run)}"
+        return text if text == units.UNKNOWN else f"{text} {session.efficiency.data_type}"
 
     return (
         name,
@@ -235,7 +235,8 @@ def _why(session: Summary) -> dict[str, _Reason]:
     mfu: _Reason = (of.mfu.reason, None)
     bandwidth: _Reason = (of.bandwidth.reason, None)
     joules = of.energy.gpu_per_sample.reason
-    if not _on_gpu(session):  # what a CPU reaches is known from its measured ceilings alone
+    # What a CPU reaches is known from its measured ceilings alone.
+    if device_kind(session) != "GPU":
         mfu, bandwidth = bound if bound[0] else mfu, bound
         joules = of.energy.cpu_per_sample.reason
     return {
@@ -285,10 +286,4 @@ def _first(shares: Sequence[Share]) -> float | None:
 
 def _cpu_energy(session: Summary) -> float | None:
     """Joules of the CPU's packages per sample, of a run that used no GPU."""
-    return None if _on_gpu(session) else session.efficiency.energy.cpu_per_sample.value
-
-
-def _on_gpu(session: Summary) -> bool:
-    """As the program said, else by the GPUs that it used."""
-    device = session.run.get("device")
-    return device == "cuda" if device else bool(used_gpus(session))
+    return None if device_kind(session) == "GPU" else session.efficiency.energy.cpu_per_sample.value

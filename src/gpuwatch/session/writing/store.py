@@ -156,10 +156,10 @@ class SessionStore:
         rows = self._connection.execute("SELECT id, used FROM device WHERE kind = 'gpu'")
         return {id_: None if used == NOT_KNOWN else bool(used) for id_, used in rows}
 
-    def gpus_seen(self) -> set[str]:
-        """The GPUs on which a process of the run was seen."""
-        sql = "SELECT DISTINCT device FROM gpu_process WHERE owned = 1"
-        return {device for (device,) in self._connection.execute(sql)}
+    def gpus_seen(self) -> dict[str, int]:
+        """By GPU on which a process of the run was seen: the most bytes that one held."""
+        sql = "SELECT device, max(bytes) FROM gpu_process WHERE owned = 1 GROUP BY device"
+        return {device: most or 0 for device, most in self._connection.execute(sql)}
 
     def log_lengths(self) -> list[tuple[int, int]]:
         """Number and length in bytes of the log lines."""
