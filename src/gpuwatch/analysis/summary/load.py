@@ -50,7 +50,7 @@ def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
         return ()
     used, of = [share for share, _ in busy], _of_runs(len(busy), sessions)
     if len(shares) < len(sessions):
-        of = f" in {len(busy)} of the {units.counted(len(shares), 'run')} of which it is known"
+        of = f" in {len(busy)} of {len(sessions)} runs, unknown of {len(sessions) - len(shares)}"
     note = f"{OTHERS} {units.span(min(used), max(used), '1')} of the CPU's time{of}"
     waits = [wait for _, wait in busy if wait is not None]
     if len(waits) == len(busy):
