@@ -184,15 +184,15 @@ class Checks:
     def _throttled(self, t: int) -> dict[str, str]:
         """By device id, how long and by what clocks were held down in the timed steps."""
         start, end = self._timed(t)
-        most: dict[str, tuple[float, str]] = {}
+        causes: dict[str, list[str]] = {}
         for (device, metric), series in self._series.items():
             share = series.mean(start, end) if metric in THROTTLES else None
             if share is not None and share >= MIN_SHARE:
-                most[device] = max((share, THROTTLES[metric]), most.get(device, (0.0, "")))
+                causes.setdefault(device, []).append(f"by {THROTTLES[metric]} {percent(share)}")
         of = "timed steps" if self._steps.any else "time"
         return {
-            device: f"clocks held down by {cause} {percent(share)} of the {of}"
-            for device, (share, cause) in most.items()
+            device: f"clocks held down {' and '.join(each)} of the {of}"
+            for device, each in causes.items()
         }
 
     def _cross_check(self, t: int, *, live: bool) -> tuple[Alert, ...]:

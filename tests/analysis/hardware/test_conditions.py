@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -118,6 +119,15 @@ def test_power_that_holds_the_clocks_down_most_is_the_bound_of_a_run_below_both(
     assert verdict.bound == bound
     told = "power-limited: 350 W, clocks held down all the time; neither"
     assert verdict.text.startswith(told) == (bound == "power")
+
+
+def test_clocks_that_power_and_heat_held_down_in_turn_are_told_by_cause(make: Make) -> None:
+    power, heat = [1.0, 0.0, 0.0, 0.0] * 50, [0.0, 1.0, 0.0, 0.0] * 50
+    of = {("gpu0", "hw.gpu.throttle.power"): power, ("gpu0", "hw.gpu.throttle.thermal"): heat}
+    found = make(gauges={**HELD, **of}, count=at(1e13)).efficiency
+    told = r"held down by power \d+ % and by temperature \d+ % of the time"
+    assert re.search(told, found.roofline.verdict.text)
+    assert re.search(told, found.warnings[0])
 
 
 def test_a_run_of_several_gpus_is_limited_by_power_where_all_of_them_are() -> None:

@@ -79,6 +79,9 @@ def test_far_below_both_is_host_bound_where_idle_time_shows_it() -> None:
     assert found.text.startswith("input-bound: waiting for data took 50 % of the step; neither")
 
 
+BY_POWER = "by power {} % of the time"
+
+
 def test_far_below_both_without_idle_time_is_not_called_host_bound() -> None:
     rates = {"flop": 1.2e13, "measured_bytes": 3.8e11, "busy": 0.905}
     inefficient = of(SHEETS, **rates).verdict
@@ -86,13 +89,30 @@ def test_far_below_both_without_idle_time_is_not_called_host_bound() -> None:
         "neither compute (12 %) nor bandwidth (38 %) is full: its kernels use neither well; "
         "9.5 % of the time no kernel ran"
     )
-    capped = of(SHEETS, **rates, clocks=Clocks(1.0, 1.87e9, 1.98e9, None)).verdict
-    assert capped.text == inefficient.text.replace(" is full", " is full, clocks held down")
-    often = of(SHEETS, **rates, clocks=Clocks(0.87, 1.87e9, 1.98e9, None)).verdict
-    assert "is full, clocks held down 87 %: its kernels" in often.text
-    seldom = of(SHEETS, **rates, clocks=Clocks(0.2, 1.87e9, 1.98e9, None)).verdict
-    assert seldom.text == f"{inefficient.text}; the clocks were held down 20 % of the time"
-    clocks = Clocks(1.0, 1.87e9, 1.98e9, None, by_power=1.0, power=697.2, power_limit=700.0)
+    capped = of(
+        SHEETS, **rates, clocks=Clocks(1.0, BY_POWER.format(100), 1.87e9, 1.98e9, None)
+    ).verdict
+    assert capped.text == inefficient.text.replace(
+        " is full", " is full, clocks held down by power 100 %"
+    )
+    often = of(
+        SHEETS, **rates, clocks=Clocks(0.87, BY_POWER.format(87), 1.87e9, 1.98e9, None)
+    ).verdict
+    assert "is full, clocks held down by power 87 %: its kernels" in often.text
+    seldom = of(
+        SHEETS, **rates, clocks=Clocks(0.2, BY_POWER.format(20), 1.87e9, 1.98e9, None)
+    ).verdict
+    assert seldom.text == f"{inefficient.text}; the clocks were held down by power 20 % of the time"
+    clocks = Clocks(
+        1.0,
+        "by power 100 % of the time",
+        1.87e9,
+        1.98e9,
+        None,
+        by_power=1.0,
+        power=697.2,
+        power_limit=700.0,
+    )
     limited = of(SHEETS, **rates, clocks=clocks).verdict
     assert limited.bound == "power" and limited.text == (
         "power-limited: 697 of 700 W, clocks held down all the time; neither compute (12 %) nor "

@@ -83,7 +83,7 @@ def verdict_of(
         parts.append(f"bandwidth at {_of(of_bandwidth, bandwidth)}{_BY[point.bytes_kind]}")
     held = ""
     if rates.clocks is not None:
-        held = f"; the clocks were held down {_of_time(rates.clocks.held)}"
+        held = f"; the clocks were held down {rates.clocks.text}"
     shares = ", ".join(parts) + (held if parts else "")
     limit = rates.limit
     if limit is not None and rates.flop is not None and is_over(limit, rates.flop):
@@ -238,8 +238,8 @@ def _below(unused: str, held: str, rates: Rates) -> Verdict:
     if limited := _by_power(rates, unused, rates.kernels):
         return limited
     if rates.clocks is not None and rates.clocks.held >= NEAR:  # said where it is not cut off
-        share = units.percent(rates.clocks.held)
-        unused, held = f"{unused}, clocks held down {share}".removesuffix(" 100 %"), ""
+        share = rates.clocks.text.removesuffix(" of the time")
+        unused, held = f"{unused}, clocks held down {share}", ""
     text = f"{unused}: {_no_idle_cause(rates)}{held}"
     return Verdict(NEITHER, text, rates.kernels)
 

@@ -33,7 +33,9 @@ class Clocks:
     """How far power or temperature held the clocks down."""
 
     held: float
-    """Share of the time, 0 to 1, on the GPU with the largest."""
+    """Share of the time by one cause, 0 to 1, on the GPU with the largest."""
+    text: str
+    """By what, and what share of the time, on the GPU with the largest."""
     mean: float | None
     """Hz: mean clock of the multiprocessors of the GPUs that were held down."""
     maximum: float | None
@@ -178,6 +180,11 @@ def clocks_of(gpus: Sequence[DeviceRow], means: Means) -> Clocks | None:
     held = [gpu for gpu, of in zip(gpus, shares, strict=True) if max(of) >= HELD]
     if not held:
         return None
+    causes = [
+        f"by {name} {units.percent(min(1.0, max(of_cause)))}"
+        for (_, name), of_cause in zip(_CAUSES, zip(*shares, strict=True), strict=True)
+        if max(of_cause) > 0
+    ]
     now, most = list[float](), list[float]()
     for gpu in held:
         clock = means[gpu.id].get("hw.gpu.clock.sm")
@@ -187,6 +194,7 @@ def clocks_of(gpus: Sequence[DeviceRow], means: Means) -> Clocks | None:
             most.append(maximum)
     return Clocks(
         max(map(max, shares)),
+        f"{' and '.join(causes)} of the time",
         average_of(now),
         average_of(most),
         min(1.0, sum(now) / sum(most)) if len(now) == len(gpus) else None,
@@ -207,14 +215,8 @@ def held_down(gpus: Sequence[DeviceRow], means: Means) -> Finding | None:
     clocks = clocks_of(gpus, means)
     if clocks is None:
         return None
-    shares = {gpu.id: _held(gpu, means) for gpu in gpus}
-    causes = [
-        f"by {name} {units.percent(min(1.0, max(of_cause)))} of the time"
-        for (_, name), of_cause in zip(_CAUSES, zip(*shares.values(), strict=True), strict=True)
-        if max(of_cause) > 0
-    ]
-    affected = [id_ for id_, of in shares.items() if max(of) >= HELD]
-    text = f"the clocks of {', '.join(affected)} were held down {', '.join(causes)}"
+    affected = [gpu.id for gpu in gpus if max(_held(gpu, means)) >= HELD]
+    text = f"the clocks of {', '.join(affected)} were held down {clocks.text}"
     if clocks.mean is not None and clocks.maximum is not None:
         mean, most = units.si(clocks.mean, "Hz"), units.si(clocks.maximum, "Hz")
         text += (
