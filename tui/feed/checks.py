@@ -31,6 +31,7 @@ from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import roofline_of
 from gpuwatch.analysis.samples.channels import FULL
 from gpuwatch.analysis.samples.cpu_time import MOST_SECONDS, TICK_SECONDS, cpu_shares
+from gpuwatch.analysis.samples.rates import pause_share
 from gpuwatch.analysis.samples.step_lines import no_steps, untimed
 from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.analysis.summary.notes import out_of_order
@@ -284,6 +285,7 @@ class Checks:
             pipe=busiest(lambda metric: average_of(each(metric))) if gpus else None,
             **of_phases({} if shares is None else dict(shares.parts)),
             kernels=how_to_see(self._meta),
+            pause=pause_share([row for row in steps.timed_lines() if start <= row.t <= end]),
         )
 
     def _cpu_shares(self, start: int, end: int) -> dict[str, Any]:

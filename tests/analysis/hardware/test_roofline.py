@@ -15,7 +15,9 @@ from gpuwatch.analysis.hardware.crosscheck import Clocks
 from gpuwatch.analysis.hardware.points import Rates, points_of
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
+from gpuwatch.analysis.samples.rates import pause_share
 from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
+from gpuwatch.session.rows import StepRow
 
 CEILINGS = {
     "bandwidth": Ceiling("bandwidth", 1e12, "By/s", "measured", "measured copy", "s"),
@@ -77,6 +79,15 @@ def test_far_below_both_is_host_bound_where_idle_time_shows_it() -> None:
     found = of(flop=1e12, measured_bytes=1e10, busy=0.95, data_share=0.5).verdict
     assert found.bound == "host"
     assert found.text.startswith("input-bound: waiting for data took 50 % of the step; neither")
+
+
+def test_one_pause_of_most_of_the_time_is_told_in_place_of_a_bound_of_the_steps() -> None:
+    rest = 1, False, None, None, None, None, None, {}, (), None, None
+    rows = [StepRow(t, t, t, *rest) for t in (10, 11, 12, 13, 93, 94, 95)]
+    pause = pause_share(rows)
+    assert pause == pytest.approx(8 / 8.5) and pause_share(rows[:2]) is None
+    found = of(flop=1e12, measured_bytes=1e10, busy=0.1, pause=pause).verdict
+    assert found.text.startswith("one pause between steps took 94 % of the time: 90 % of the time")
 
 
 BY_POWER = "by power {} % of the time"

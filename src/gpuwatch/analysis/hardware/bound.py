@@ -277,6 +277,8 @@ def _idle_causes(rates: Rates, least: float, *, idle: float | None = None) -> st
 def _by_host(rates: Rates, least: float, text: str, hint: str | None = None) -> Verdict:
     kind = "launch- or host-bound" if rates.on_gpu else "host-bound"
     kind = "input-bound" if (rates.data_share or 0.0) >= least else kind
+    if rates.pause is not None and rates.pause >= NEAR:  # tells nothing of the steps
+        kind = f"one pause between steps took {units.percent(rates.pause)} of the time"
     return Verdict(HOST, f"{kind}: {text}", hint)
 
 

@@ -179,6 +179,8 @@ class Work:
     """Mean step time."""
     phases: Mapping[str, float]
     """Mean seconds of each phase of a step."""
+    pause: float | None
+    """Share of the time of one pause between steps."""
     part: str | None = None
     """Why nothing follows per step: only some of the steps were told; ``None``: all were."""
 
@@ -239,6 +241,7 @@ def efficiency_of(
         pipe=busiest(partial(_mean, metrics)) if steady and gpus and not absent else None,
         **of_phases(shares),
         kernels=how_to_see(meta),
+        pause=work.pause,
     )
     over = mfu_peaks(meta, devices)
     mfu, mfu_at_maximum_clock = (peak.mfu(flop) for peak in over)

@@ -44,6 +44,8 @@ class Rates:
     executed_bytes: float | None = None
     """DRAM bytes read and written per step by ncu, times the step rate, By/s."""
     on_gpu: bool = True
+    pause: float | None = None
+    """Share of the time of one pause between steps."""
     busy: float | None = None
     """Share of time in which a kernel ran (GPU), or the workload's threads ran (CPU)."""
     own_cores: float | None = None

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
+from statistics import median
 
 from gpuwatch.core.models import JSON, number
 from gpuwatch.session.rows import StepBucket, StepRow
 
 _LONGEST = 1e9
 """Seconds: a longer step line counts as having no times (30 years)."""
+
+_PAUSE = 10
+"""How many times as long as usual a time between two lines is a pause."""
 
 StepLine = StepRow | StepBucket
 """A step line, or the step lines of ten seconds in one bucket."""
@@ -114,6 +118,16 @@ def _pieces(
         if end > start:
             yield start, end, work(row), inside
         before = end
+
+
+def pause_share(lines: Sequence[StepLine]) -> float | None:
+    """Share of the time from the first to the last line that one pause took; ``None``: no line
+    came late by far."""
+    gaps = [after.t - line.t for line, after in pairwise(lines)]
+    usual = median(gaps) if gaps else 0
+    if usual <= 0 or max(gaps) < _PAUSE * usual:  # lines that came in bursts have no times
+        return None
+    return max(gaps) / sum(gaps)
 
 
 def mean_rate(

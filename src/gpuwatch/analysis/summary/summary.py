@@ -340,6 +340,7 @@ def _work(
         rates.mean_rate(timed, lambda row: row.count, told=told),
         steps.mean_seconds,
         steps.phases,
+        rates.pause_share(timed),
         step_lines.SOME if rates.leaps(since) else None,
     )
 
