@@ -25,10 +25,10 @@ _REPEAT_BLOCK = (
 _IMAGE_HINTS = {
     **dict.fromkeys(
         ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"),
-        "see that the image's name is right, and that the cluster may pull it; then gpuwatch stop",
+        "see that the image's name is right, and that the cluster may pull it; then stop it",
     ),
     "ErrImageNeverPull": "the node does not have the image, and may not pull it",
-    "InvalidImageName": "the image's name is invalid, so the pod will never start: gpuwatch stop",
+    "InvalidImageName": "the image's name is invalid, so the pod will never start: stop it",
 }
 """Reasons why an image is not there, with what helps."""
 _CONFIG = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
