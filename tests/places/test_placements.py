@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.cli import main
+from gpuwatch.cli.commands import stop
 from gpuwatch.cli.place.watching import until_over
+from gpuwatch.core import paths
 from gpuwatch.core.errors import GpuwatchError, UsageError
 from gpuwatch.places import placements
 from gpuwatch.places.base import Job, JobState, JobStatus, Place
@@ -21,6 +24,8 @@ from gpuwatch.places.follower import follow
 from gpuwatch.places.placements import Placed
 from gpuwatch.session import placement
 from gpuwatch.session.placement import Placement
+from gpuwatch.session.study import labels
+from gpuwatch.session.study.label import Label
 
 
 @pytest.fixture
@@ -91,6 +96,25 @@ def test_what_a_cancelled_job_waited_for_stays_known(placed: Placed) -> None:
     known = placement.read(Path(placed.study))
     assert known is not None
     assert known.text == "cancelled on n1: was starting: ImagePullBackOff"
+
+
+def test_a_place_that_its_follower_cannot_read_is_what_is_known(
+    placed: Placed, tmp_path: Path
+) -> None:
+    place = f"slurm,setup={tmp_path / 'gone.sh'}"
+    sent = placements.create(place, Path(placed.study), tmp_path / "capsule")
+    assert main(["follow", sent.id]) == 2
+    known = placement.read(Path(placed.study))
+    assert known is not None and known.state is JobState.UNKNOWN
+    assert known.reason == f"there is no file {tmp_path / 'gone.sh'}"
+
+
+def test_a_study_at_a_place_is_found_by_its_name_before_it_has_a_session(placed: Placed) -> None:
+    study = Path(placed.study)
+    paths.remember_study(study)
+    placement.write(study, Placement(placed.place, placed.attempt, JobState.QUEUED))
+    labels.change(study, "", lambda _: Label("q1"))
+    assert stop._at_a_place("q1") == placed
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.errors import UsageError
+from gpuwatch.places import spec
 from gpuwatch.places.base import RESUME, JobState, PlaceSpec
 from gpuwatch.places.slurm import nodes, options, script, states
 from gpuwatch.places.slurm.commands import Answer, environment
+from gpuwatch.places.slurm.place import SlurmPlace
 from gpuwatch.places.slurm.states import Seen
 
 AT = "2026-11-25T10:28:49"
@@ -292,3 +294,16 @@ a line of another form
 )
 def test_a_reason_is_told_without_what_slurm_puts_before_it(printed: str, reason: str) -> None:
     assert Answer(1, "", printed).problem == reason
+
+
+def test_the_path_of_a_setup_file_is_noted_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder := tmp_path / "a,b").mkdir()
+    (folder / "setup.sh").touch()
+    monkeypatch.chdir(folder)
+    text = "slurm,setup=setup.sh,time=3"
+    exact = SlurmPlace(spec.parse(text), tmp_path).exact(text)
+    assert exact == f'slurm,setup="{folder}/setup.sh",time=3'
+    monkeypatch.chdir("/")
+    assert spec.parse(exact).options == {"setup": str(folder / "setup.sh"), "time": "3"}

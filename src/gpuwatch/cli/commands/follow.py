@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
-from gpuwatch.core.errors import UsageError
+from gpuwatch.core.errors import GpuwatchError, UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,10 +14,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     from gpuwatch.places import load, placements, spec
+    from gpuwatch.places.base import JobState
     from gpuwatch.places.follower import follow
+    from gpuwatch.session import placement
+    from gpuwatch.session.placement import Placement
 
     placed = placements.read(arguments.id)
     if placed is None:
         raise UsageError(f"nothing was sent under {arguments.id!r}", "see `gpuwatch sessions`")
-    follow(placed, load(spec.parse(placed.place), placed.capsule))
+    try:
+        place = load(spec.parse(placed.place), placed.capsule)
+    except GpuwatchError as error:  # such as a setup file that is gone: nobody follows it then
+        study, why = Path(placed.study), error.message
+        known = Placement(placed.place, placed.attempt, JobState.UNKNOWN, why, hint=error.hint)
+        placement.write(study, placement.seen_now(known, placement.read(study)))
+        raise
+    follow(placed, place)
     return 0

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.key_values import parse as key_values
 from gpuwatch.core.models import mapping
 from gpuwatch.places.base import STUDY, Job, Place, PlaceSpec
 from gpuwatch.places.slurm import commands, options
@@ -37,6 +38,11 @@ class Cluster(Place):
         named = self._options.clusters
         self._clusters = [] if named is None else [f"--clusters={named}"]
         self._capsule = capsule
+
+    def exact(self, text: str) -> str:
+        """``text`` with the whole path of its ``setup=FILE``."""
+        whole = f'setup="{self._options.setup}"'
+        return ",".join(whole if each.key == "setup" else each.text for each in key_values(text))
 
     def connect(self, *, person: bool) -> None:
         """See that Slurm's commands are here.
