@@ -167,7 +167,7 @@ def _at_a_place(text: str) -> Placed | None:
     Raises:
         UsageError: it runs at a place, but was not sent there from here.
     """
-    if (placed := placements.named(text)) is not None:
+    if (placed := placements.named(str(session_lookup.path_of(text)))) is not None:
         return placed
     sessions: list[Path] = []
     with contextlib.suppress(GpuwatchError):
