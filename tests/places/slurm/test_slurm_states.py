@@ -79,7 +79,16 @@ def test_slurms_word_for_a_state(
 def test_a_partition_that_starts_no_jobs_is_told(named: str | None, told: list[str]) -> None:
     rows = ("gpu|gpu*|up", "down|down|down", "down|down|down", "old|old|inact", "new|new|drain")
     found = nodes.parse("\n".join(f"{row}|1:00:00|2|idle|2|100|(null)" for row in rows))
-    assert [problem.text for problem in nodes.not_up(found, named)] == told
+    assert [problem.text for problem in nodes.obstacles(found, named, 3600)] == told
+
+
+def test_a_time_over_the_limit_of_each_partition_is_told_with_the_limit() -> None:
+    rows = ("gpu|gpu*|up|1:00:00", "low|low|up|30:00", "long|long|up|infinite")
+    found = nodes.parse("\n".join(f"{row}|2|idle|2|100|(null)" for row in rows))
+    (problem,) = nodes.obstacles(found, "low,gpu", 7200)
+    assert problem.text.startswith("partition gpu has a time limit of 1:00:00: ")
+    assert str(problem.hint).endswith("time=1:00:00")
+    assert nodes.obstacles(found, "gpu,long", 7200) == []
 
 
 @pytest.mark.parametrize(("begun", "hint"), [(True, RESUME), (False, None)])

@@ -3,6 +3,7 @@ What nodes have besides is not known before a job runs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +14,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import Problem
 from gpuwatch.core.text import clean, shell
 from gpuwatch.places.base import Description
-from gpuwatch.places.slurm import commands
+from gpuwatch.places.slurm import commands, options
 
 _FORMAT = "%R|%P|%a|%l|%D|%T|%c|%m|%G"
 _LONGEST = 200
@@ -66,13 +67,21 @@ def partitions(clusters: Sequence[str]) -> list[Nodes]:
     return parse(answer.output)
 
 
-def not_up(found: Sequence[Nodes], named: str | None) -> list[Problem]:
-    """That a job would wait, or is not taken, where none of the partitions that it may run in is
-    up: those ``named``, else the default. Slurm takes it where one is down, and tells when it would
-    start."""
+def obstacles(found: Sequence[Nodes], named: str | None, limit: int | None) -> list[Problem]:
+    """That a job of at most ``limit`` seconds would wait, or is not taken, where none of the
+    partitions that it may run in is up or lets one run for so long: those ``named``, else the
+    default. Slurm takes it all the same, and tells when it would start."""
     names = None if named is None else named.split(",")
     own = [each for each in found if (each.default if names is None else each.partition in names)]
-    if not own or any(each.availability == "up" for each in own):
+    if up := [each for each in own if each.availability == "up"]:
+        longest = max(up, key=lambda each: options.seconds(each.time_limit) or math.inf)
+        most = options.seconds(longest.time_limit)
+        if limit is None or most is None or limit <= most:
+            return []
+        text = f"partition {longest.partition} has a time limit of {longest.time_limit}"
+        hint = f"ask for no more: time={longest.time_limit}"
+        return [Problem("slurm-time", f"{text}: a job of a longer one would wait for ever", hint)]
+    if not own:
         return []
     told = " and ".join(dict.fromkeys(f"{each.partition} is {each.availability}" for each in own))
     waits = any(each.availability == "down" for each in own)
@@ -80,9 +89,11 @@ def not_up(found: Sequence[Nodes], named: str | None) -> list[Problem]:
     return [Problem("slurm-partition", text, "sinfo lists the others")]
 
 
-def described(found: Sequence[Nodes], ask: Sequence[str], named: str | None) -> Description:
+def described(
+    found: Sequence[Nodes], ask: Sequence[str], problems: Sequence[Problem]
+) -> Description:
     """The cluster's partitions, as ``found``; ``ask``: the words before a command that runs it on a
-    node; ``named``: the partitions that are asked for."""
+    node; ``problems``: the :func:`obstacles`."""
     version = clean(commands.run(["sinfo", "--version"]).output, _LONGEST)
     folder = paths.data_home()
     kind = file_system(folder, Path("/proc/self/mountinfo").read_text(errors="replace"))
@@ -96,7 +107,7 @@ def described(found: Sequence[Nodes], ask: Sequence[str], named: str | None) -> 
     lines.insert(1, f"disk        {shell(str(folder))} is on {kind or 'an unknown disk'}, {known}")
     disk = {"folder": str(folder), "file_system": kind, "shared": shared}
     document = {"version": version, "disk": disk, "partitions": [asdict(each) for each in found]}
-    return Description(tuple(lines), document, problems=tuple(not_up(found, named)))
+    return Description(tuple(lines), document, problems=tuple(problems))
 
 
 def file_system(folder: Path, mounts: str) -> str | None:

@@ -63,6 +63,8 @@ class Options:
     """``jobs=block``: not the whole study is one job, but each of its blocks."""
     job: str | None = None
     """The id of a job that is there already, in which a step records."""
+    limit: int | None = None
+    """Seconds that the job may take; ``None``: as the partition says."""
 
 
 def parse(spec: PlaceSpec) -> Options:
@@ -99,6 +101,7 @@ def parse(spec: PlaceSpec) -> Options:
         _setup(spec.options.get("setup")),
         spec.options.get("python") or None,
         _job_per_block(spec.options.get("jobs", "study")),
+        limit=limit,
     )
 
 

@@ -74,28 +74,29 @@ class SlurmPlace(Cluster):
         """
         found = nodes.partitions(self._clusters)
         ask = ["srun", *self._options.words] if self._tried().code == 0 else []
-        return nodes.described(found, ask, self._partition)
+        return nodes.described(found, ask, self._obstacles())
 
     @property
     def _partition(self) -> str | None:
         return self._options.partition or os.environ.get("SBATCH_PARTITION")
 
-    def _not_up(self) -> list[Problem]:
+    def _obstacles(self) -> list[Problem]:
         try:
-            return nodes.not_up(nodes.partitions(self._clusters), self._partition)
+            found = nodes.partitions(self._clusters)
         except NotAvailable:  # a site without sinfo
             return []
+        return nodes.obstacles(found, self._partition, self._options.limit)
 
     def preview(self, parts: Sequence[Part]) -> Preview:
-        """Of several nodes only one is recorded; a partition that is down starts nothing."""
-        notes = [f"{problem.text}; {problem.hint}" for problem in self._not_up()]
+        """Of several nodes only one is recorded; not every partition starts the job."""
+        notes = [f"{problem.text}; {problem.hint}" for problem in self._obstacles()]
         if (several := states.parse_nodes(self._tried().errors)) is not None:
             notes.append(f"of its nodes, as {several}, the first alone runs and records the study")
         return Preview(tuple(notes))
 
     def expected_start(self) -> float | None:
-        """As Slurm's scheduler expects it, which does not look whether the partition is up."""
-        return None if self._not_up() else states.parse_start(self._tried().errors)
+        """As the scheduler expects it, which looks at no partition's state and limit."""
+        return None if self._obstacles() else states.parse_start(self._tried().errors)
 
     def find(self, job: Job) -> str | None:
         """The id of this user's job of that name, as far as Slurm remembers it."""
