@@ -33,6 +33,7 @@ def one_line(text: str) -> str:
     ("arguments", "says"),
     [
         (["--record", "mnist-cn"], "did you mean mnist-cnn"),
+        (["run", "--detach", "true"], "without a screen: gpuwatch --record [--detach] WORKLOAD"),
         (["--record", "mnist-cnn", "--batch-size", "0"], "at least 1"),
         (["--record", "mnist-cnn", "--lr", "1", "--lr", "2"], "given twice; several values are a"),
         (["--record", "mnist-cnn", "--interval", "0.001"], "out of range"),

@@ -75,8 +75,8 @@ class Parser(argparse.ArgumentParser):
                 hint = _INSTEAD.get(message.split()[2].partition("=")[0], hint)
             if self.prog.endswith(" show") and not message.split()[2].startswith("-"):
                 hint = "several sessions: gpuwatch compare A B"
-        if message.startswith("unrecognized arguments: --record") and self.prog.endswith(" run"):
-            hint = "without a screen: gpuwatch --record WORKLOAD"
+            if self.prog.endswith(" run") and message.split()[2] in ("--record", "--detach"):
+                hint = "without a screen: gpuwatch --record [--detach] WORKLOAD"
         if message.endswith("given twice") and message.split()[1] not in ("--name:", "--note:"):
             hint = "several values are a sweep: `gpuwatch sweep mnist-cnn --batch-size 16,32`"
         if message.startswith("argument --compile: invalid choice"):
