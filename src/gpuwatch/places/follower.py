@@ -222,7 +222,7 @@ class Follower:
         if status.where is None and known is not None:
             status = replace(status, where=known.where)
         if status.state is JobState.CANCELLED and known is not None:
-            status = replace(status, reason=_waited(known))
+            status = replace(status, reason=status.reason or _waited(known))
         new = Placement(
             place=self._placed.place,
             attempt=self._placed.attempt,

@@ -122,6 +122,7 @@ def test_a_job_is_seen_and_goes_on_when_the_recording_is_stopped(cli: Cli, submi
     assert used[-1] > used[0] >= 0  # type: ignore[operator]
     cli("stop", folder)
     assert placement(folder)["state"] == "cancelled"
+    assert placement(folder)["reason"] == "the recording alone, not the job"
     assert is_closed(session)
     assert state_of(job) == "RUNNING"
     assert f"slurm-job-{job}" in cli.read("sessions").stdout

@@ -270,7 +270,7 @@ def _kept(data: bytes, suffix: str) -> Path:
 def _ended(job: Job) -> JobStatus:
     """How a step ended that had begun: with its job, or because it was told to."""
     if job_notes.was_cancelled(job):
-        return JobStatus(JobState.CANCELLED)
+        return JobStatus(JobState.CANCELLED, "the recording alone, not the job")
     if any(map(is_open, sessions_in(job.folder))):
         return JobStatus(JobState.LOST, "its recorder was killed")
     return JobStatus(JobState.ENDED)
