@@ -535,14 +535,17 @@ class SessionReader(Validated):
     def step_groups(self, after: int, upto: int) -> list[StepRow]:
         """The step lines with ``after < n <= upto``, combined to one or a few rows per ten seconds.
 
-        A row has the sums of steps, samples and work, if every line reports them; number, time,
-        step times and loss are those of its newest line.
+        A row has the sums of steps, samples and work, if every line reports them; number, time and
+        step times are those of its newest line, the loss is the last one of any.
         """
-        # With a single max(), SQLite takes the other columns from the row of the maximum.
         rows = self._rows(
-            f"SELECT max(n), t, step, sum(count), {WARMUP} AS warm, sum(samples), seconds, "  # noqa: S608
-            "loss, NULL, NULL, NULL, NULL, sum(flop), sum(bytes) FROM step WHERE n > ? AND n <= ? "
-            "GROUP BY t / ?, warm, samples IS NULL, flop IS NULL, bytes IS NULL ORDER BY 1",
+            "SELECT newest.n, newest.t, newest.step, of.count, warm, of.samples, newest.seconds, "  # noqa: S608
+            "told.loss, NULL, NULL, NULL, NULL, of.flop, of.bytes FROM (SELECT max(n) AS n, "
+            "max(CASE WHEN loss IS NOT NULL THEN n END) AS at, sum(count) AS count, "
+            f"{WARMUP} AS warm, sum(samples) AS samples, sum(flop) AS flop, sum(bytes) AS bytes "
+            "FROM step WHERE n > ? AND n <= ? "
+            "GROUP BY t / ?, warm, samples IS NULL, flop IS NULL, bytes IS NULL) AS of "
+            "JOIN step AS newest USING (n) LEFT JOIN step AS told ON told.n = at ORDER BY 1",
             (after, min(upto, self._end("step")), _BUCKET_NS),
         )
         return [parsed.step_of(row) for row in rows]
