@@ -11,7 +11,7 @@ from statistics import median
 
 from gpuwatch.core.models import JSON, mapping, sequence
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import NS, binary, milliseconds, pause, percent, si
+from gpuwatch.core.units import NS, binary, milliseconds, pause, percent, quantity, si
 from gpuwatch.session.rows import MPS_SERVER, DeviceRow, EventRow, GpuPresence, StepRow
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow
 
@@ -107,6 +107,13 @@ def alerts_of(
         if loss := events.unrecovered("gpu", id_):
             told = loss.removeprefix("the GPU ")
             told = told if told != loss else f"is lost: {loss}"
+            lost.append(_on_gpus("lost", (id_,), told, between=" "))
+        fell, falls = events.of("gpu-lost", id_)
+        back, _ = events.of("gpu-back", id_)
+        if not (live or loss) and fell is not None and back is not None:
+            often = "" if falls == 1 else f", the last of {falls} times"
+            away = quantity((back.t - fell.t) / NS, "s")
+            told = f"was lost for {away}{often}: its figures are of the rest"
             lost.append(_on_gpus("lost", (id_,), told, between=" "))
         for kind in ("xid", "ecc"):
             event, count = events.of(kind, id_)

@@ -202,6 +202,15 @@ def test_a_lost_gpu_is_the_gravest_until_it_is_back(session: Make) -> None:
     assert again.endswith("; 1 more, press i"), "the cross-check is of now again"
 
 
+def test_a_gpu_that_was_lost_for_a_part_of_a_finished_run_is_told_first(session: Make) -> None:
+    path = session(meta=finished(), alive=False)
+    for start in (5, 20):
+        add_event(path, start, "gpu-lost", LOST, "gpu0")
+        add_event(path, start + 9, "gpu-back", "the GPU answers again", "gpu0")
+    row = " ! GPU 0 was lost for 9.00 s, the last of 2 times: its figures are of the rest"
+    assert page_text(path).splitlines()[1].startswith(row)
+
+
 def test_a_loss_without_the_drivers_word_names_the_gpu_all_the_same(session: Make) -> None:
     path = session()
     add_event(path, 4, "gpu-lost", "NVML was ended")
