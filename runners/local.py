@@ -266,7 +266,7 @@ class LocalRun:
         if not note:
             text = "its shim is gone"
             if self.pids():
-                text += "; the workload may still run: `gpuwatch stop` ends it"
+                text += "; the workload still ran: `gpuwatch stop SESSION` ends it"
             return Result(None, None, time.monotonic_ns(), lost=True, text=text)
         # A launcher that was stopped prints errors too, but did not fail.
         ending = None

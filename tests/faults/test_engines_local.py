@@ -121,7 +121,7 @@ def test_a_killed_shim_is_a_lost_run_whose_workload_can_still_be_ended(
     found = place.kept()
     in_order(found)
     assert found.status.state is State.LOST and "its shim is gone" in said
-    assert writes or "`gpuwatch stop` ends it" in said
+    assert writes or "`gpuwatch stop SESSION` ends it" in said
     if writes:  # into a pipe that nobody reads: SIGPIPE
         until(lambda: not marked(mark))
     else:

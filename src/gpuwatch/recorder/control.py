@@ -203,7 +203,10 @@ def summarise(folder: Path, say: Callable[[str], None]) -> str:
             check=False,
         )
         short = done.stdout
-        error_text = done.stderr.strip()[-500:] if done.returncode != 0 else None
+        error_text = None
+        if done.returncode != 0:
+            ended = f"it was ended by {signal_name(-done.returncode)}"  # which prints nothing
+            error_text = done.stderr.strip()[-500:] or ended
     except OSError as error:
         error_text = error.strerror
     if error_text is not None:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
@@ -262,6 +263,19 @@ def test_a_killed_shim_leaves_a_workload_that_stop_still_finds(cli: Cli, tmp_pat
     assert show(cli, path)["session"]["status"] == "lost"
     assert "stopped" in cli("stop", path).stderr
     assert "is not running" in cli("stop", path).stderr
+
+
+def test_a_stop_right_after_the_shim_was_killed_ends_the_workload_too(
+    cli: Cli, tmp_path: Path
+) -> None:
+    path = Path(
+        cli("--record", "--detach", "--out", tmp_path / "out", "--", "sleep", "300").stdout[:-1]
+    )
+    shim = psutil.Process(until(lambda: (meta(path).get("handle") or {}).get("holder"))["pid"])
+    (workload,) = until(shim.children)
+    shim.kill()
+    assert "stopped" in cli("stop", path).stderr
+    until(lambda: not workload.is_running() or workload.status() == psutil.STATUS_ZOMBIE)
 
 
 def test_a_command_that_cannot_be_executed_is_the_environments_failure(

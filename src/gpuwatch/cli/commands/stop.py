@@ -256,9 +256,12 @@ def _stop_run(folder: Path, path: Path, meta: Mapping[str, JSON]) -> str | None:
     from gpuwatch.recorder.observer import Observer
     from gpuwatch.recorder.recover import take_over
 
-    if _stop_recorder(folder, path):
-        return f"stopped {path}"
+    recorded = _stop_recorder(folder, path)
     handle = handle_of(folder)
+    if recorded:
+        if folder.is_dir() and handle:  # kept, as its end was not seen
+            _end(handle, path)
+        return f"stopped {path}"
     if not handle:
         return None
     if "result" in meta:
