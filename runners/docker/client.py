@@ -173,7 +173,8 @@ def _absent(where: str, why: str) -> Problem:
     if os.environ.get("DOCKER_HOST"):
         hint = "start it, or correct DOCKER_HOST"
     elif shutil.which("docker"):  # dockerd may be beyond the PATH
-        hint = "sudo systemctl start docker"
+        booted = os.path.isdir("/run/systemd/system")  # as sd_booted(3); not in most containers
+        hint = "sudo systemctl start docker" if booted else "start it as root: dockerd &"
     else:
         hint = "install Docker: https://docs.docker.com/engine/install/"
     return Problem("docker-absent", f"no Docker daemon answers at {where}: {why}", hint)

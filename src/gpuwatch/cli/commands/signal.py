@@ -173,7 +173,7 @@ def _check(target: Target) -> None:
         UsageError: with the reason.
     """
     if target.pid == 1:
-        raise UsageError("process 1 is the system's", "see systemctl")
+        raise UsageError("process 1 is the system's", "name another process")
     ancestors, parent = set(), parents()
     pid = os.getpid()
     while pid and pid not in ancestors:
