@@ -108,6 +108,9 @@ def test_of_a_study_each_failure_is_told_and_at_the_end_the_verdict_once(
     assert last["verdicts"][0].startswith("CAN'T TELL bad ")
     assert ": the study is over after 0:0" in last["text"] and ", 4 runs; CAN'T" in last["text"]
     assert ".;" not in last["text"]
+    cli("notify", tmp_path / "out", "--to", url)
+    *_, late = got
+    assert (late["kind"], late["text"]) == ("over", last["text"])
 
 
 def test_what_cannot_be_told_is_said_without_the_address(cli: Cli, tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def _watch(arguments: argparse.Namespace, refresh: float) -> int:
 
 
 def watched(session: str | None) -> Path:
-    """The session to watch, of a study that goes on at a place the first; ``None``: the newest run
+    """The session to watch, of a study the last (at a place the first); ``None``: the newest run
     that goes on. Waits for a session if there is none yet.
 
     Raises:
@@ -142,7 +142,7 @@ def _first(placed: Placed | None, session: str | None) -> Path:
         if path is None:
             raise _nothing()
         return path
-    path = session_lookup.session(session) if session else _running() or _between_runs()
+    path = session_lookup.last_run(session) if session else _running() or _between_runs()
     if session is not None:
         _followed(placements.of_study(path.parent))
     return path

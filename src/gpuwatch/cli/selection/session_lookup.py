@@ -112,6 +112,13 @@ def session(text: str) -> Path:
     )
 
 
+def last_run(text: str) -> Path:
+    """One session, of a study of several runs the last; raises as :func:`session`."""
+    sessions_ = sessions(text)
+    _check_one(text, sessions_)
+    return max(sessions_, key=lambda path: path.name)
+
+
 def _check_one(
     text: str, sessions_: Sequence[Path], waiting: Sequence[tuple[Path, Placement]] = ()
 ) -> None:
