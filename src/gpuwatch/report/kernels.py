@@ -61,9 +61,9 @@ def as_text(shown: Table, limit: int | None, width: int) -> str:
     rows = [[*row[:-1], name] for row, name in zip(rows, names, strict=True)]
     lines = [clean(title(shown)), table(head, rows, left=0, last_left=True)]
     if hidden := len(shown.rows) - len(rows):
-        lines.append(f"{hidden} more rows: --limit 0 shows all")
+        lines.append(f"{units.counted(hidden, 'more row')}: --limit 0 shows all")
     if shown.rows_left_out:
-        lines.append(f"{shown.rows_left_out} more rows were not recorded")
+        lines.append(f"{shown.rows_left_out} more were not recorded")
     return "\n".join(lines) + "\n"
 
 

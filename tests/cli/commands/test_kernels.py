@@ -64,7 +64,7 @@ def test_the_kernels_are_shown_in_every_form_and_the_run_keeps_its_times(
     )
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) <= 80
-    assert "3 more rows were not recorded" in text
+    assert "3 more were not recorded" in text
     assert "other tables: cuda_gpu_mem_size_sum, kernel_counters" in text
 
     rows = list(csv.reader(io.StringIO(cli.read("kernels", recorded, "--format", "csv").stdout)))
@@ -124,6 +124,7 @@ def test_json_holds_every_row_of_every_table(cli: Cli, tmp_path: Path) -> None:
     found = json.loads(cli.read("kernels", path, "--format", "json").stdout)
     assert len(found["tables"]["cuda_gpu_kern_sum"]["rows"]) == 60
     assert "40 more rows" in cli.read("kernels", path).stdout
+    assert "\n1 more row: --limit" in cli.read("kernels", path, "--limit", 59).stdout
 
 
 def test_a_table_that_is_not_there_names_those_that_are(cli: Cli, recorded: Path) -> None:
