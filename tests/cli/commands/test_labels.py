@@ -91,6 +91,15 @@ def test_a_name_finds_the_session_and_the_study(studies: Path, told: Told) -> No
     assert "no session 'in docker'" in told("show", "in docker", code=2)
 
 
+def test_a_name_of_a_file_that_no_list_has_says_that_only_its_path_finds_it(
+    studies: Path, told: Told, tmp_path: Path
+) -> None:
+    copy = shutil.copy(studies / "alone" / "01-bare.gpuwatch", tmp_path)
+    says = told("rename", copy, "mine")
+    assert f"{copy} (in no list: only its path finds it) is called mine\n" in says
+    assert "no session 'mine'" in told("show", "mine", code=2)
+
+
 def test_a_name_that_several_have_is_refused_with_what_tells_them_apart(
     studies: Path, told: Told
 ) -> None:

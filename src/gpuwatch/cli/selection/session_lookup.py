@@ -272,7 +272,10 @@ def target(text: str) -> tuple[Path, str]:
 
 
 def called(folder: Path, key: str) -> str:
-    """The name shown for a :func:`target`: that of the study, or of one of its sessions."""
+    """The name shown for a :func:`target`: that of the study, or of one of its sessions; the path
+    of what no list has."""
+    if folder not in resolved(_folders()):
+        return f"{folder / key} (in no list: only its path finds it)"
     return folder.name if not key or _whole(folder)[1] else key
 
 
