@@ -168,6 +168,8 @@ def test_without_ceilings_nothing_is_said_and_the_mend_is_named() -> None:
     other = roofline_of(Program("run"), Rates(flop=1e12, bytes=1e10), CEILINGS, None).verdict
     assert "no data type is known of its products" in other.text
     assert "`dtype`" in (other.hint or "") and "calibrate" not in (other.hint or "")
+    neither = roofline_of(Program("run"), Rates(flop=1e12, bytes=1e10), {}, None)
+    assert "; ".join(neither.hints).count("gpuwatch calibrate") == 1
 
 
 def test_half_of_the_time_idle_names_the_bound_whatever_the_ceilings_are() -> None:

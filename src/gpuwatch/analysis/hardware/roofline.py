@@ -68,7 +68,8 @@ class Roofline:
     @property
     def hints(self) -> tuple[str, ...]:
         """What would tell more: how to fix the verdict's cause, how to get ceilings."""
-        return tuple(dict.fromkeys(hint for hint in (self.verdict.hint, self.missing) if hint))
+        first, more = self.verdict.hint or "", self.missing or ""
+        return tuple(hint for hint in (first, "" if more in first else more) if hint)
 
 
 def roofline_of(
