@@ -91,6 +91,15 @@ def test_a_name_finds_the_session_and_the_study(studies: Path, told: Told) -> No
     assert "no session 'in docker'" in told("show", "in docker", code=2)
 
 
+def test_a_comparison_of_a_study_that_has_one_of_its_runs_names_the_cause_and_the_cure(
+    studies: Path, told: Told
+) -> None:
+    (studies / "pair" / "02-docker.gpuwatch").unlink()
+    says = told("compare", "pair", code=2)
+    assert "pair has one session so far, of 2 planned" in says and "gpuwatch resume pair" in says
+    assert "is one session" in told("compare", studies / "pair" / "01-bare.gpuwatch", code=2)
+
+
 def test_a_name_of_a_file_that_no_list_has_says_that_only_its_path_finds_it(
     studies: Path, told: Told, tmp_path: Path
 ) -> None:

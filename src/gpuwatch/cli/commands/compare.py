@@ -25,6 +25,7 @@ from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import to_paste
 from gpuwatch.session.reading.reader import SessionReader, known_meta
 from gpuwatch.session.study import study_folder
+from gpuwatch.session.study.plan import read as read_plan
 from gpuwatch.session.study.short_name import short_name
 
 if TYPE_CHECKING:
@@ -79,11 +80,13 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     sessions = list({path.resolve(): path for path in found}.values())
     if len(sessions) < 2:
         SessionReader(sessions[0]).close()  # raises if the file is not a session
-        raise UsageError(
-            f"{' and '.join(dict.fromkeys(arguments.session))} is one session; a comparison takes "
-            "two or more",
-            f"its figures: {to_paste('show', short_name(sessions[0]))}",
-        )
+        name = " and ".join(dict.fromkeys(arguments.session))
+        is_one, hint = "is one session", f"its figures: {to_paste('show', short_name(sessions[0]))}"
+        plan = read_plan(sessions[0].parent)
+        if plan is not None and len(plan.runs) > 1 and session_lookup.target(named[0])[1] == "":
+            is_one = f"has one session so far, of {len(plan.runs)} planned"
+            hint = f"if it does not go on: {to_paste('resume', sessions[0].parent.name)}; {hint}"
+        raise UsageError(f"{name} {is_one}; a comparison takes two or more", hint)
     _refuse_copies(sessions)
     out: Path | None = arguments.out
     if out is not None and arguments.format is None:
