@@ -123,6 +123,7 @@ def test_json_holds_every_row_of_every_table(cli: Cli, tmp_path: Path) -> None:
     path = cli("import", tmp_path / "t.csv", "--out", tmp_path / "out").stdout.strip()
     found = json.loads(cli.read("kernels", path, "--format", "json").stdout)
     assert len(found["tables"]["cuda_gpu_kern_sum"]["rows"]) == 60
+    assert "an imported profile does not have" in cli.read("log", path).stderr
     assert "40 more rows" in cli.read("kernels", path).stdout
     assert "\n1 more row: --limit" in cli.read("kernels", path, "--limit", 59).stdout
 

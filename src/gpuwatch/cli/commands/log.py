@@ -11,6 +11,7 @@ from pathlib import Path
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
+from gpuwatch.core.models import mapping
 from gpuwatch.core.text import clean, to_paste
 from gpuwatch.workloads.options import positive_int
 
@@ -49,8 +50,15 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         silent = False
         print(line, flush=arguments.follow)
     if silent:
-        where = f" on {arguments.stream}" if arguments.stream else ""
-        say(f"nothing was printed{where} (step lines are not shown here)")
+        from gpuwatch.session.reading.reader import SessionReader
+
+        with SessionReader(path) as reader:
+            imported = mapping(reader.meta().get("workload")).get("kind") == "import"
+        if imported:
+            say("an imported profile does not have what the program printed")
+        else:
+            where = f" on {arguments.stream}" if arguments.stream else ""
+            say(f"nothing was printed{where} (step lines are not shown here)")
     return 0
 
 
