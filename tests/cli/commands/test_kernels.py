@@ -186,6 +186,7 @@ def test_a_workload_of_ours_is_profiled_and_its_window_is_the_timed_steps(
     text = cli.read("kernels", path, "--limit", 3).stdout
     assert text.startswith("3 steps of ") and "on the CPU" in text
     assert "cpu_op_sum: operators on the CPU, by self time" in text
+    assert "Calls/Step" in text and "Launches/Step" not in text
     assert "more rows: --limit 0 shows all" in text
     found = json.loads(cli.read("show", path, "--format", "json").stdout)
     assert found["step"]["count"] == 5

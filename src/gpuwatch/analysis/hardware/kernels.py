@@ -181,7 +181,8 @@ def family_table(profile: Profile | None) -> Table | None:
         share, *totals = map(_sum, zip(*cells, strict=True))
         a_step = (None if total is None else total / steps for total in totals)
         rows.append((share, *a_step, label))
-    columns = (_STEP_TIME, "Launches/Step") if profile.steps else (_TIME, _COUNTS[table.name])
+    per_step = "Launches/Step" if table.name == KERNELS else "Calls/Step"
+    columns = (_STEP_TIME, per_step) if profile.steps else (_TIME, _COUNTS[table.name])
     rows.sort(key=lambda row: tuple(-(number(cell) or 0.0) for cell in row[1:3]))
     return Table(FAMILIES, (_SHARE, *columns, "Name"), tuple(rows), table.rows_left_out)
 
