@@ -135,7 +135,7 @@ def test_a_table_that_is_not_there_names_those_that_are(cli: Cli, recorded: Path
 
 
 def test_without_a_profile_the_reason_and_what_gives_one_are_told(cli: Cli, tmp_path: Path) -> None:
-    cli("--record", "--quiet", "--out", tmp_path / "out", "--", "true")
+    cli("--record", "--quiet", "--hook", "off", "--out", tmp_path / "out", "--", "true")
     told = cli.read("kernels", sessions(tmp_path / "out")[0], code=3).stderr
     assert "if it uses torch" in told and "--profile 4" in told
     assert len(told.splitlines()) == 1

@@ -54,7 +54,7 @@ _OF_RANK = re.compile(r"((?:\[\w+\]: ?)*)(.*)")
 _BY_TORCHRUN = re.compile(r"\[?[EW]?\d[\d-]* .*\btorch[./]distributed[./]")
 """Begin of what torchrun logs itself, with the date or a letter and the day."""
 _TRY_FAILED = re.compile(r"(?:E\d{4} \S+ (\d+) )?.*\bfailed \(exitcode: -?\d+\) local_rank: ")
-"""What torchrun, whose process this is, logs when its processes failed, also if it starts others."""
+"""What torchrun, whose process this is, logs of processes that failed, also if it starts others."""
 _RANK = re.compile(r"(?:rank \d{1,6}: )?")
 _LOST_A_RANK = re.compile(
     r"gloo/transport|by peer|Broken pipe|remote process|ncclRemoteError|DistNetworkError"
