@@ -262,11 +262,12 @@ class Collector:
         over = period if not state.live and self._all_read and kind != "import" else None
         if over is not None and self._current is None:
             self._steps.finish(self.meta)
+        answers = state.live and state.state is not State.UNKNOWN  # else the last is not of now
         devices = tuple(
             DeviceNow(
                 row,
                 {
-                    each.metric: self._reading(each, over, live=state.live)
+                    each.metric: self._reading(each, over, live=answers)
                     for each in self._by_device[row.id]
                 },
             )

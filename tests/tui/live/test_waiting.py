@@ -151,6 +151,7 @@ async def test_the_live_screen_says_what_is_unknown_and_what_the_next_run_waits_
     (last,) = end_lines(snapshot_of(path, View()))
     assert last.startswith("the run is out of sight after 1:30: nobody here follows it on slurm")
     placement.write(path.parent, queued(state=JobState.UNKNOWN, reason="no controller", hint="h"))
+    assert snapshot_of(path, View()).gauges[0].reading.value is None, "the last one is not of now"
     async with live(path, size=(120, 30)) as (_, pilot):
         await shows(pilot, " ? slurm,gres=gpu:8 does not answer: no controller; h")
         placement.write(path.parent, queued(starts=None))
