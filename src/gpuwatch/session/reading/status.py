@@ -117,7 +117,8 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
         return Status(
             State.LOST,
             "the recorder died or could not save the end: "
-            f"`{to_paste('attach --record', name)}` reads what is left of it",
+            f"`{to_paste('attach --record', name)}` reads what is left of it, "
+            f"`{to_paste('stop', name)}` ends what may still run",
         )
     return Status(State.LOST, "the recorder died")
 
