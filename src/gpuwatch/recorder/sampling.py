@@ -94,8 +94,7 @@ class Sampler:
                 column = self._index[channel.device, channel.metric]
                 writer.put(change(now, column, *_state(channel)))
             for happened in events:
-                t = now - int(happened.seconds_ago * 1e9)
-                writer.put(event(t, happened.kind, happened.text, happened.device))
+                writer.put(event(now, happened.kind, happened.text, happened.device))
         writer.tick(tick, now, values)
         self._taken += 1
         following = (time.monotonic_ns() - self._base_ns) // self._interval_ns

@@ -67,8 +67,6 @@ class Event:
     kind: str
     text: str
     device: str | None = None
-    seconds_ago: float = 0.0
-    """How long before the sample it happened."""
 
 
 class Source(Protocol):

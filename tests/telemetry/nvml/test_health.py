@@ -70,7 +70,7 @@ def test_reasons_that_flicker_give_one_event_in_a_few_seconds() -> None:
     told = [
         (second, text)
         for second in range(60)
-        for _, text, _ in watch((1, 0, 0x4 if second % 2 else 0x1), float(second))
+        for _, text in watch((1, 0, 0x4 if second % 2 else 0x1), float(second))
     ]
     assert told[0][0] == 1, "the first at once"
     gaps = [after[0] - before[0] for before, after in pairwise(told)]
@@ -85,8 +85,7 @@ def test_clocks_that_are_free_again_are_told() -> None:
     watch = ClockWatch()
     assert watch((1, 0, 0x4), 0.0)
     assert watch((0, 0, 0x1), 1.0) == []
-    told = watch((0, 0, 0x1), QUIET_S)
-    assert told == [("throttle", "clocks are no longer held down", QUIET_S - 1)], "when it changed"
+    assert watch((0, 0, 0x1), QUIET_S) == [("throttle", "clocks are no longer held down")]
 
 
 def test_memory_errors_are_counted_and_new_uncorrected_ones_are_an_event(

@@ -15,10 +15,8 @@ from gpuwatch.core.metrics import checked
 from gpuwatch.telemetry.base import Value
 
 Numbers = tuple[float | int, ...]
-Happened = tuple[str, str, float]
-"""Kind and text of an event, and how many seconds before the reading it happened."""
-Watch = Callable[[Sequence[Value], float], list[Happened]]
-"""Maps a reading's values and their time (monotonic seconds) to events."""
+Watch = Callable[[Sequence[Value], float], list[tuple[str, str]]]
+"""Maps a reading's values and their time (monotonic seconds) to events as (kind, text)."""
 Fact = str | int | float | bool | None
 FRESH_S = 3.0
 """Maximum age, in seconds, of a value that is read once a second; also the silence after which a

@@ -294,8 +294,8 @@ class Gpu:
                     text = f"{reason}; until it does, nothing of this GPU is sampled"
                     self._announce("nvml-lost", f"{text}; look for Xid errors in the kernel log")
 
-    def _announce(self, kind: str, text: str, seconds_ago: float = 0.0) -> None:
-        self._journal.events.append(Event(kind, text, self.id, seconds_ago))
+    def _announce(self, kind: str, text: str) -> None:
+        self._journal.events.append(Event(kind, text, self.id))
 
     def _by_gpm_now(self, reasons: Mapping[str, str | None]) -> None:
         """Why GPM does not provide a metric, ``None`` if it does.
@@ -373,8 +373,8 @@ class Gpu:
         elif reading.every_s > RETRY_S and not opening:  # opening a GPU is no sample
             probe.next_at = probe.at + reading.every_s - RETRY_S / 2
         if probe.watch is not None:
-            for kind, text, ago in probe.watch(probe.values, probe.at):
-                self._announce(kind, text, ago)
+            for kind, text in probe.watch(probe.values, probe.at):
+                self._announce(kind, text)
         for name, (_, reason) in zip(reading.metrics, possible, strict=True):
             channel = self._channels[name]
             told = channel.reason is reason is None and channel.source == way.source

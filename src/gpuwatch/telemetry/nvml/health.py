@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuwatch.telemetry.base import Value
 from gpuwatch.telemetry.nvml.errors import UNREADABLE
-from gpuwatch.telemetry.nvml.fields import Happened, Numbers, NvmlCall, Reading, field_way
+from gpuwatch.telemetry.nvml.fields import Numbers, NvmlCall, Reading, field_way
 
 QUIET_S = 5.0
 """Minimum seconds between two events about one GPU's clocks."""
@@ -58,20 +58,18 @@ class ClockWatch:
     """Reports changes in the set of harmful reasons, at most once in ``QUIET_S`` seconds."""
 
     def __init__(self) -> None:
-        self._told = self._seen = 0
-        self._told_at = self._changed_at = -math.inf
+        self._told = 0
+        self._told_at = -math.inf
 
-    def __call__(self, values: Sequence[Value], now: float) -> list[Happened]:
-        """``values[2]`` is the bitmask, ``now`` is monotonic seconds."""
+    def __call__(self, values: Sequence[Value], now: float) -> list[tuple[str, str]]:
+        """Events as (kind, text); ``values[2]`` is the bitmask, ``now`` is monotonic seconds."""
         reasons = int(values[2] or 0) & sum(HARMFUL)
-        if reasons != self._seen:
-            self._seen, self._changed_at = reasons, now
         if reasons == self._told or now - self._told_at < QUIET_S:
             return []
         self._told, self._told_at = reasons, now
         named = ", ".join(name for bit, name in HARMFUL.items() if reasons & bit)
         text = f"clocks are held down: {named}" if named else "clocks are no longer held down"
-        return [("throttle", text, now - self._changed_at)]
+        return [("throttle", text)]
 
 
 class ErrorWatch:
@@ -80,8 +78,8 @@ class ErrorWatch:
     def __init__(self) -> None:
         self._known: int | None = None
 
-    def __call__(self, values: Sequence[Value], now: float) -> list[Happened]:
-        """``values[1]`` counts the uncorrected errors."""
+    def __call__(self, values: Sequence[Value], now: float) -> list[tuple[str, str]]:
+        """Events as (kind, text). ``values[1]`` counts the uncorrected errors."""
         if values[1] is None:
             return []
         count = int(values[1])
@@ -93,7 +91,6 @@ class ErrorWatch:
                 "ecc",
                 f"memory errors that could not be corrected: {count - before} more, {count} since "
                 "the driver was loaded; results may be wrong, see nvidia-smi -q -d ECC",
-                0.0,
             )
         ]
 
