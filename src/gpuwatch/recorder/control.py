@@ -205,8 +205,9 @@ def summarise(folder: Path, say: Callable[[str], None]) -> str:
         short = done.stdout
         error_text = None
         if done.returncode != 0:
-            ended = f"it was ended by {signal_name(-done.returncode)}"  # which prints nothing
-            error_text = done.stderr.strip()[-500:] or ended
+            code = done.returncode  # negative: by a signal, and nothing is printed
+            ended = f"by {signal_name(-code)}" if code < 0 else f"with exit code {code}"
+            error_text = done.stderr.strip()[-500:] or f"it ended {ended}"
     except OSError as error:
         error_text = error.strerror
     if error_text is not None:

@@ -58,17 +58,22 @@ class ClockWatch:
     """Reports changes in the set of harmful reasons, at most once in ``QUIET_S`` seconds."""
 
     def __init__(self) -> None:
-        self._told = 0
-        self._told_at = -math.inf
+        self._told = self._seen = 0
+        self._told_at = self._changed_at = -math.inf
 
     def __call__(self, values: Sequence[Value], now: float) -> list[tuple[str, str]]:
         """Events as (kind, text); ``values[2]`` is the bitmask, ``now`` is monotonic seconds."""
         reasons = int(values[2] or 0) & sum(HARMFUL)
+        if reasons != self._seen:
+            self._seen, self._changed_at = reasons, now
         if reasons == self._told or now - self._told_at < QUIET_S:
             return []
         self._told, self._told_at = reasons, now
         named = ", ".join(name for bit, name in HARMFUL.items() if reasons & bit)
-        text = f"clocks are held down: {named}" if named else "clocks are no longer held down"
+        ago = round(now - self._changed_at)  # events are in the order of their times
+        since = f" ({'began' if named else 'ended'} {ago} s ago)" if ago else ""
+        text = f"clocks are held down{since}: {named}"
+        text = text if named else f"clocks are no longer held down{since}"
         return [("throttle", text)]
 
 
